@@ -192,21 +192,61 @@ def test_a_commit_made_elsewhere_after_the_last_state_is_not_the_persons(
     world.close()
 
 
-def test_a_sub_agents_command_is_its_own_and_nothing_earlier(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ids", ["unique", "repeated"])
+def test_a_sub_agents_command_is_its_own_and_nothing_earlier(tmp_path: Path, ids: str) -> None:
     world = World(tmp_path / "world", 10)
     early, late = "early_line = by_hand(1)", "late_line = by_the_command(2)"
-    parent, child = world.session(), world.session()
+    parent, child, other = world.session(), world.session(), world.session()
+    again = "call_0" if ids == "repeated" else ""
+    other.command("python tools/other.py", lambda _label: None, again)
+    parent.call("task", {"prompt": "do it"}, again)
     world.put(world.root, [*world.lines(), (early, "person")])
     parent.prompt()
-    call = child.call("run_command", {"command": "python tools/rework.py"})
+    call = child.call("run_command", {"command": "python tools/rework.py"}, again)
     parent.checkpoint(call=call)
     world.tick()
     world.put(world.root, [*world.lines(), (late, f"call:{call}")])
     child.result(call, "run_command", {"changed_files": [world.name(world.root)]})
     parent.checkpoint("call", call)
+    other.save()
     parent.save()
-    child.save()
+    child.save(parent=parent.id)
     assert [one for one in world.told() if one[0] in {early, late} and one[1] != one[2]] == []
     step = world.blame().makers(len(world.lines()) - 1)[0]
     assert (step.session, step.label) == (child.id, "python tools/rework.py")
+    world.close()
+
+
+def test_calls_of_two_sessions_with_the_same_id_are_two(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 8)
+    one, other = world.session(), world.session()
+
+    def outer(_label: str) -> None:
+        one.command("make it", inner, "call_1")
+
+    def inner(label: str) -> None:
+        world.put(world.root, [*world.lines(), ("by one of two", label)])
+
+    other.command("make it", outer, "call_1")
+    for session in (one, other):
+        session.save()
+    found = world.blame()
+    makers = {step.session for step in found.makers(len(world.lines()) - 1)}
+    assert makers == {one.id, other.id}
+    world.close()
+
+
+def test_an_id_that_comes_again_in_a_session_is_another_call(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 9)
+    session = world.session()
+    for text in ("first", "second"):
+
+        def work(label: str, text: str = text) -> None:
+            world.put(world.root, [*world.lines(), (f"the {text} line", label)])
+
+        session.command(f"make the {text}", work, "call_1")
+    session.save()
+    found, count = world.blame(), len(world.lines())
+    labels = [found.makers(count - n)[0].label for n in (2, 1)]
+    assert labels == ["make the first", "make the second"]
     world.close()

@@ -20,7 +20,7 @@ from tui.context.blame import index
 from tui.context.blame.commits import FileInCommit
 from tui.context.blame.line_map import LineMap, Reformatted, composed, line_map
 from tui.context.blame.line_match import matching_blocks
-from tui.context.blame.steps import ForeignEdit, RecordedStep, SessionSteps
+from tui.context.blame.steps import ForeignEdit, RecordedStep, SessionSteps, seconds_of
 from tui.context.blame.timeline import StateChange, StoreView, present, timeline
 from tui.context.blame.trace import CommittedFile, StepOrigin, Tracer, lines_of
 from tui.core.dataclass import dataclass, field, replace
@@ -34,6 +34,7 @@ from tui.core.git.history import (
     HeadMove,
     committed_lines,
     committed_text,
+    former_name,
     head_moves,
     worktree_tops,
 )
@@ -198,13 +199,14 @@ class _Asking:
         digest = self._contents.add(data)
         here = _Place(self._path, self._checkout)
         self._find_checkpoints(here)
-        changes = {str(self._path): present(self._chain(here), digest, changed, self._seen(here))}
+        now = present(self._states(here), digest, changed, self._seen(here))
+        changes = {str(self._path): self._chain(here, now)}
         places = [here]
         for path in self._elsewhere():
             place = _Place(path, _checkout(path.parent))
             self._find_checkpoints(place)
             places.append(place)
-            changes[str(path)] = self._chain(place)
+            changes[str(path)] = self._chain(place, self._states(place))
         self._places = {str(place.path): place for place in places}
         self._maps = _Maps(self._contents, maps)
         try:
@@ -326,9 +328,8 @@ class _Asking:
             self._contents.stores.append(self._stores[root])
         return self._stores[root]
 
-    def _chain(self, place: _Place) -> list[StateChange]:
+    def _chain(self, place: _Place, found: list[StateChange]) -> list[StateChange]:
         """The states of the file in one work tree, also under the names that it had before."""
-        found = self._states(place)
         path, chain, until = place.path, list[StateChange](), float("inf")
         for _ in range(_RENAMES_MAX):
             renamed = self._renamed(path, found)
@@ -361,8 +362,18 @@ class _Asking:
                 return at, Path(change.moved_from)
             if change.makers[0].kind == "before" and len(change.makers) == 1:
                 return None
-            if (old := self._gone_with(path, change)) is not None:
+            old = self._gone_with(path, change) or self._former(path)
+            if old is not None:
                 return at, old
+        return None
+
+    def _former(self, path: Path) -> Path | None:
+        """The file before git's history gave it another name."""
+        checkout = self._checkout
+        if checkout is not None and path.is_relative_to(checkout.top):
+            with suppress(GitError):
+                if name := former_name(checkout, str(path.relative_to(checkout.top))):
+                    return checkout.top / name
         return None
 
     def _gone_with(self, path: Path, change: StateChange) -> Path | None:
@@ -625,11 +636,34 @@ class _Contents:
 
 def _with_sub_agents(sessions: Sequence[SessionSteps]) -> Iterator[SessionSteps]:
     """Sessions with the calls of their sub-agents as these have recorded them: a parent's
-    checkpoints and file changes know no more than their ids."""
-    known = {step.call: step for one in sessions for step in one.steps if step.call and step.tool}
+    checkpoints and file changes know no more than their ids, which may be those of others, too."""
+    parents = {one.id: one.parent for one in sessions}
+    known: dict[tuple[str, str], list[RecordedStep]] = {}
     for one in sessions:
-        steps = tuple(step if step.tool else known.get(step.call, step) for step in one.steps)
-        yield msgspec.structs.replace(one, steps=steps)
+        above = [one.id]
+        while (parent := parents.get(above[-1])) and parent not in above:
+            above.append(parent)
+        for step in one.steps:
+            if step.call and step.tool:
+                for id_ in above:
+                    known.setdefault((id_, step.call), []).append(step)
+
+    def recorded(step: RecordedStep, session: SessionSteps, until: float) -> RecordedStep:
+        ways = [
+            *known.get((step.session, step.call), ()),
+            *known.get((session.origin, step.call), ()),
+        ]
+        before = [one for one in ways if seconds_of(one.time) <= until]
+        return max(before, key=lambda one: one.time, default=step)
+
+    for one in sessions:
+        ends = {taken.step: taken.time for taken in one.checkpoints if taken.by == "call"}
+        ends |= {write.step: write.time for write in one.writes}
+        steps = [
+            step if step.tool or not step.call else recorded(step, one, ends.get(n, float("inf")))
+            for n, step in enumerate(one.steps)
+        ]
+        yield msgspec.structs.replace(one, steps=tuple(steps))
 
 
 def _inputs_in(file: Path) -> dict[str, tuple[str, dict[str, Any]]]:

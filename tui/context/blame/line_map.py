@@ -6,7 +6,7 @@ moved; what a formatter may have made of others was rewritten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from tui.context.blame.line_match import LineHunk, hunks, matching_blocks
@@ -62,7 +62,15 @@ def line_map(old: Sequence[str], new: Sequence[str], reformatted: Reformatted) -
                 rewritten += _rewritten(old, new, part)
             else:
                 rewritten += _rewritten_lines(old, new, part)
-    moved = _moved(old, new, parts, {n for run in rewritten for n in _range(run)})
+    gone = {i for part in parts for i in range(part.old, part.old_end)}
+    taken = {n for run in rewritten for n in _range(run)}
+    added = [j for part in parts for j in range(part.new, part.new_end) if j not in taken]
+    moved = _moved(old, new, gone, added)
+    if reformatted != "nothing":
+        taken = {n for run in moved for n in _range(run)}
+        gone -= {n for run in moved for n in range(run.old, run.old + run.size)}
+        gone -= {run.old for run in rewritten}
+        moved += _moved_in_another_form(old, new, gone, [j for j in added if j not in taken])
     return LineMap(len(new), [*runs, *rewritten, *moved])
 
 
@@ -177,11 +185,10 @@ def _broken(wholes: Sequence[str], pieces: Sequence[str]) -> Iterator[tuple[int,
 
 
 def _moved(
-    old: Sequence[str], new: Sequence[str], parts: Sequence[LineHunk], taken: set[int]
+    old: Sequence[str], new: Sequence[str], gone: Collection[int], added: Sequence[int]
 ) -> list[LineRun]:
     """Find blocks that were taken away in one place and put in another."""
-    gone = {i for part in parts for i in range(part.old, part.old_end)}
-    added = [j for part in parts for j in range(part.new, part.new_end) if j not in taken]
+    gone = set(gone)
     places: dict[str, list[int]] = {}
     for i in sorted(gone):
         if any(map(str.isalnum, old[i])):
@@ -202,4 +209,38 @@ def _moved(
         if best.size >= _MOVED_LINES and letters(new[j:end]) >= MOVED_CHARS:
             found.append(best)
             gone.difference_update(range(best.old, best.old + best.size))
+    return found
+
+
+def _moved_in_another_form(
+    old: Sequence[str], new: Sequence[str], gone: Collection[int], added: Sequence[int]
+) -> list[LineRun]:
+    """Find blocks that were put in another place and formatted there."""
+    stream, owners, begins = "", list[int](), dict[str, list[int]]()
+    last = -2
+    for i in sorted(gone):
+        text = substance(old[i]) if i == last + 1 else "\n" + substance(old[i])
+        if any(map(str.isalnum, text)):
+            at = len(stream) + text.startswith("\n")
+            begins.setdefault(text.strip()[:_SUBSTANCE_CHARS], []).append(at)
+        stream, last = stream + text, i
+        owners += [i] * len(text)
+    found: list[LineRun] = []
+    open_, end = set(added), 0
+    after = {j: substance(new[j]) for j in added}
+    for j in added:
+        if j < end or len(after[j]) < _SUBSTANCE_CHARS:
+            continue
+        best: list[LineRun] = []
+        for begin in begins.get(after[j][:_SUBSTANCE_CHARS], ())[:_PLACES]:
+            at, n, runs, whole = begin, j, list[LineRun](), 0
+            while n in open_ and stream.startswith(after[n], at):
+                runs.append(LineRun(n, owners[max(begin, at - (not after[n]))], 1, rewritten=True))
+                at, n = at + len(after[n]), n + 1
+                if at == len(stream) or owners[at] != owners[at - 1]:
+                    whole = len(runs)  # it ends where a line ended
+            best = max(best, runs[:whole], key=len)
+        if letters(new[run.new] for run in best) >= MOVED_CHARS:
+            found += best
+            end = best[-1].new + 1
     return found

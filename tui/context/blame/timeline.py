@@ -227,7 +227,7 @@ def _writes(
 ) -> Iterator[tuple[RecordedWrite, SessionSteps]]:
     """The writes of a file, each once: a fork has those of its origin, a parent those of its
     sub-agents."""
-    seen: set[tuple[str, str, str, str]] = set()
+    seen: set[tuple[str, ...]] = set()
     ordered = sorted(sessions, key=lambda one: (bool(one.origin), bool(one.parent) is False))
     name = str(path)
     for session in ordered:
@@ -235,12 +235,11 @@ def _writes(
             if write.path != name or write.before == write.after:
                 continue
             step = session.steps[write.step]
-            key = (step.call, write.before, write.after, step.session)
-            other = (step.call, write.before, write.after, "")
-            if key in seen or (step.call and other in seen):
-                continue
-            seen.update((key, other))
-            yield write, session
+            change = (step.call, write.before, write.after)
+            keys = {(*change, step.session), (*change, step.time, "of a fork")}
+            if keys.isdisjoint(seen):
+                yield write, session
+            seen |= keys
 
 
 def _stored(view: StoreView) -> Iterator[_Stored]:
@@ -387,9 +386,10 @@ def _unseen(
 
 
 def _distinct(steps: Iterable[RecordedStep]) -> list[RecordedStep]:
-    """Each step once: a fork has those of its origin."""
-    by_call: dict[tuple[str, str, str], RecordedStep] = {}
+    """Each step once: a fork has those of its origin, made at the same time. The ids of calls come
+    again in other sessions, with some servers."""
+    once: dict[tuple[str, str, str, str], RecordedStep] = {}
     for step in steps:
-        key = (step.kind, step.call or step.prompt or step.session, step.label)
-        by_call.setdefault(key, step)
-    return list(by_call.values())
+        key = (step.kind, step.call or step.prompt or step.session, step.label, step.time)
+        once.setdefault(key, step)
+    return list(once.values())

@@ -109,6 +109,13 @@ def _line(commit: str, fields: dict[str, str]) -> CommittedLine:
     return CommittedLine(commit, author, mail, authored, committed, summary, name, previous)
 
 
+def former_name(checkout: Checkout, path: str) -> str:
+    """The name that a file had before HEAD's history gave it this one; "" where it had none."""
+    log = ("log", "--follow", "-M", "--diff-filter=R", "-n1", "--name-status", "-z", "--format=")
+    words = checkout.git(*log, "HEAD", "--", path).strip("\0\n").split("\0")
+    return words[1] if len(words) == 3 and words[2] == path else ""
+
+
 def worktree_tops(checkout: Checkout) -> list[str]:
     """The folders of all work trees of the repository, the main one first."""
     output = checkout.git("worktree", "list", "--porcelain")
