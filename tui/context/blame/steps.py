@@ -351,7 +351,9 @@ class _Reading:
             step = self._noted(kind="command", time=began, session=self._header.id, call=call)
         elif by == "rewind":
             step = self._noted(kind="rewind", time=record.time, session=self._header.id)
-        elif call and not own:
+        elif call and own:  # right before it begins
+            self._calls[call] = msgspec.structs.replace(self._step(call), time=record.time)
+        elif call:
             self._begun_elsewhere[call] = record.time
         time = seconds_of(record.time)
         self._checkpoints.append(
