@@ -3,10 +3,10 @@
     python -m tests.support.blame_days [--days N] [--seeds N,N,…] [--keep FOLDER]
 
 The real program runs in real git repositories, before a model that plays jobs: each person has a
-clone of a bare repository and a home of their own, an agent in the checkout, and one in worktrees or
-a sub-agent. Each line has a token that nothing takes from it, and what wrote a token is noted when
-it is written; `holdfast blame --json` never enters into that. Only the time is made up: a step ends
-minutes or days before the next one begins.
+clone of a bare repository and a home of their own, an agent in the checkout, and others in
+worktrees and as sub-agents. Each line has a token that nothing takes from it, and what wrote a
+token is noted when it is written, by nothing that blame has a part in. Only the time is made up: a
+step ends minutes or days before the next one begins.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from tests.support import preloaded
 from tests.support.blame_world import passage
@@ -231,13 +231,13 @@ class Days:
         self._count += 1
         z = f"z{self._count}z"
         self.made[z] = made
+        long = f"first_of_{z}=1, second_of_{z}=[1,2,3], third_of_{z}=4, last_of_{z}={{'{z}':1}}"
         return [
             self.random.choice(
                 (
                     f"{z} = make('{z}', {self._count})",
                     f"# {z}: how it is done, and why",
-                    f"{z} = make('{z}', first_of_{z}=1, second_of_{z}=[1,2,3], third_of_{z}=4, "
-                    f"last_of_{z}={{'{z}':1}})",
+                    f"{z} = make('{z}', {long})",
                     f"def {z}({z}_a): return {z}_a+{self._count}",
                     f"if {z}_ready: {z}_go( )",
                 )
@@ -313,9 +313,12 @@ class Days:
 
     def commits(self, words: str, folder: str = ".") -> Step:
         """A commit by an agent, made at the time when it is asked for."""
-        return lambda label: self.shell(
-            f"cd {folder} && git add -A && {self.by_agent('commit', '-qm', words)} || true"
-        )(label)
+
+        def commit(label: str) -> Json:
+            done = self.by_agent("commit", "-qm", words)
+            return self.shell(f"cd {folder} && git add -A && {done} || true")(label)
+
+        return commit
 
     def meanwhile(self, person: Person, step: Step, path: Path) -> Step:
         """A step, before which the person edits a file."""

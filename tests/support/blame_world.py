@@ -120,8 +120,9 @@ class SimulatedSession:
             receipt=None, summary="", display="", details=details,
         )  # fmt: skip
 
-    def edit(self, tool: str, new: list[Line]) -> None:
-        """A file tool writes lines; those with the label "" are the call's."""
+    def edit(self, tool: str, new: list[Line], formatter: str = "") -> None:
+        """A file tool writes lines; those with the label "" are the call's. A hook may format them
+        then."""
         path = self.root / self.world.name(self.root)
         before = path.read_bytes()
         text = "".join(f"{line}\n" for line, _ in new)
@@ -130,8 +131,13 @@ class SimulatedSession:
         copy = self.root / ".holdfast" / "tool-results" / f"{call}.before"
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(before)
+        os.utime(copy, (self.world.clock.now, self.world.clock.now))
         self.world.put(self.root, labelled(new, f"call:{call}"))
         self.world.tick(1)
+        if formatter:
+            rewritten = [(one.replace("'", '"').replace(",2", ", 2"), by) for one, by in new]
+            self.world.put(self.root, labelled(rewritten, f"call:{call}"))
+            self.write("hook", event="PostToolUse", call_id=call, command=formatter)
         self.result(
             call,
             tool,

@@ -18,10 +18,19 @@ import msgspec
 
 from tui.context.blame import index
 from tui.context.blame.commits import FileInCommit
+from tui.context.blame.left_copies import LeftCopy, edited_meanwhile, left_copies
 from tui.context.blame.line_map import LineMap, Reformatted, composed, line_map
 from tui.context.blame.line_match import matching_blocks
 from tui.context.blame.steps import ForeignEdit, RecordedStep, SessionSteps, seconds_of
-from tui.context.blame.timeline import StateChange, StoreView, present, timeline
+from tui.context.blame.timeline import (
+    COPY_LEFT,
+    LOST,
+    PERSON,
+    StateChange,
+    StoreView,
+    present,
+    timeline,
+)
 from tui.context.blame.trace import CommittedFile, StepOrigin, Tracer, lines_of
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import HoldfastError, SessionError
@@ -169,6 +178,7 @@ class _Asking:
         self._sessions: list[SessionSteps] = []
         self._names: list[str] = []
         self._places: dict[str, _Place] = {}
+        self._left: list[LeftCopy] = []
 
     def key(self, data: bytes) -> bytes:
         """A hash of all that the answer is made of, as far as it is seen from outside."""
@@ -200,13 +210,15 @@ class _Asking:
         here = _Place(self._path, self._checkout)
         self._find_checkpoints(here)
         now = present(self._states(here), digest, changed, self._seen(here))
-        changes = {str(self._path): self._chain(here, now)}
+        roots = [self._path.parent, *(Path(one.root) for one in self._sessions)]
+        self._left = left_copies(roots, self._contents.copies)
+        changes = {str(self._path): self._doubted(self._chain(here, now))}
         places = [here]
         for path in self._elsewhere():
             place = _Place(path, _checkout(path.parent))
             self._find_checkpoints(place)
             places.append(place)
-            changes[str(path)] = self._chain(place, self._states(place))
+            changes[str(path)] = self._doubted(self._chain(place, self._states(place)))
         self._places = {str(place.path): place for place in places}
         self._maps = _Maps(self._contents, maps)
         try:
@@ -347,6 +359,19 @@ class _Asking:
             while found and not found[-1].digest:
                 found.pop()
         return [*found, *chain]
+
+    def _doubted(self, found: Sequence[StateChange]) -> list[StateChange]:
+        """The states of the file; those of the person that a session which is gone may have made
+        are in doubt."""
+        made: list[StateChange] = []
+        for before, change in zip([None, *found], found, strict=False):
+            doubted = change
+            if before is not None and change.makers == (PERSON,) and self._left:
+                texts = [self._contents.lines(one.digest) or () for one in (before, change)]
+                if edited_meanwhile(self._left, change.since, change.time, texts):
+                    doubted = replace(change, makers=(LOST, PERSON), why=COPY_LEFT)
+            made.append(doubted)
+        return made
 
     def _states(self, place: _Place, until: float = float("inf")) -> list[StateChange]:
         views = [view for view, _ in place.views]
@@ -549,6 +574,7 @@ class _Contents:
         self.stores: list[CheckpointStore] = []
         self._texts: dict[str, list[str] | None] = {}
         self._raw: dict[str, bytes] = {}
+        self.copies: set[str] = set()
         self._copies: dict[str, str] = {}
         self._calls: dict[str, _Call] = {}
         self._asked: set[str] = set()
@@ -567,6 +593,8 @@ class _Contents:
                 id_ = steps.steps[write.step].call
                 call = _Call(file, id_, write.before, Path(write.path), write.hook >= 0)
                 self._calls.setdefault(write.after, call)
+            if write.copy:
+                self.copies.add(write.copy)
             if write.copy and write.before:
                 self._copies[write.before] = write.copy
 

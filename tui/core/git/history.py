@@ -72,9 +72,7 @@ def committed_text(checkout: Checkout, commit: str, path: str) -> str | None:
     return checkout.git("cat-file", "--filters", f"{commit}:{path}")
 
 
-def committed_lines(
-    checkout: Checkout, commit: str, path: str
-) -> list[tuple[CommittedLine, int]]:
+def committed_lines(checkout: Checkout, commit: str, path: str) -> list[tuple[CommittedLine, int]]:
     """The commits of a file's lines, as `git blame` follows them from a commit on, each with the
     line's place in that commit, from 0."""
     known: dict[str, dict[str, str]] = {}
