@@ -631,8 +631,8 @@ class Days:
 
     def _of(self, person: Person, path: Path) -> Iterator[Told]:
         name = str(path.relative_to(person.work))
-        answer = json.loads(self.run(person, "blame", name, "--json"))
-        origins = [self._said(one) for one in answer["origins"]]
+        answer: Json = json.loads(self.run(person, "blame", name, "--json"))
+        origins: list[str] = [self._said(one) for one in answer["origins"]]
         firsts = self._first_commits(person)
         token = ""
         for line in answer["lines"]:

@@ -489,16 +489,19 @@ class _Asking:
         checkout = self._checkout
         if checkout is None or not (name := self._name()):
             return found
-        with suppress(GitError):
+        try:
             text = committed_text(checkout, "HEAD", name)
             if text is None:
                 return found
             committed = lines_of(text.encode("utf-8", "surrogateescape"))
             by_git = committed_lines(checkout, "HEAD", name)
-            for i, j, count in matching_blocks(committed, lines):
-                for k in range(count):
-                    if i + k < len(by_git):
-                        found[j + k] = by_git[i + k][0]
+        except GitError as error:  # such as a file of commits to ignore that isn't there
+            self._notes.append(f"Git can't tell the commits: {error.message}")
+            return found
+        for i, j, count in matching_blocks(committed, lines):
+            for k in range(count):
+                if i + k < len(by_git):
+                    found[j + k] = by_git[i + k][0]
         return found
 
 

@@ -183,15 +183,14 @@ class Tracer:
             return None
         if made:
             return Traced(change.digest, [origin] * len(lines))
-        found: list[StepOrigin | None] | None = None
+        found: list[StepOrigin | None] = [None] * len(lines)
         others = [(time, other) for other, time in self.since.items() if other != place]
         if origin.makers[0].kind == "before" and others:  # a work tree begins with what is in git
             rank = min(others, key=lambda one: (worktree_of(Path(one[1])) is not None, one[0]))
             since, other = rank
             origin = StepOrigin((PERSON,))
             merged = self.sources.merged(other, since, change.time)
-            found = self._followed(self.now[other], change, PERSON)
-        found = found or [None] * len(lines)
+            found = self._followed(self.now[other], change, PERSON) or found
         self._take_over(place, NOTHING, change.digest, found, merged)
         return Traced(change.digest, _claimed(lines, _filled(found, origin), change))
 
@@ -203,7 +202,7 @@ class Tracer:
         if change.formatter is not None:
             mapped = self.sources.edit_map(before.digest, change.digest)
         else:
-            reformatted = _REFORMATTED.get(maker.kind, "nothing")
+            reformatted: Reformatted = _REFORMATTED.get(maker.kind, "nothing")
             mapped = self.sources.line_map(before.digest, change.digest, reformatted)
         if mapped is None:
             return None
