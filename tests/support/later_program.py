@@ -19,7 +19,7 @@ AHEAD: Final = "HOLDFAST_TEST_AHEAD_S"
 def main() -> None:
     ahead = float(os.environ.get(AHEAD, "0"))
 
-    def now(self: SystemClock) -> datetime:  # noqa: ARG001 - in the place of the method
+    def now(self: SystemClock) -> datetime:
         return datetime.now(UTC) + timedelta(seconds=ahead)
 
     SystemClock.now = now

@@ -18,9 +18,9 @@ import msgspec
 
 from tui.context.blame import index
 from tui.context.blame.commits import FileInCommit
-from tui.context.blame.left_copies import LeftCopy, edited_meanwhile, left_copies
 from tui.context.blame.line_map import LineMap, Reformatted, composed, line_map
 from tui.context.blame.line_match import matching_blocks
+from tui.context.blame.orphaned_copies import OrphanedCopy, edited_meanwhile, orphaned_copies
 from tui.context.blame.steps import ForeignEdit, RecordedStep, SessionSteps, seconds_of
 from tui.context.blame.timeline import (
     COPY_LEFT,
@@ -178,7 +178,7 @@ class _Asking:
         self._sessions: list[SessionSteps] = []
         self._names: list[str] = []
         self._places: dict[str, _Place] = {}
-        self._left: list[LeftCopy] = []
+        self._orphaned: list[OrphanedCopy] = []
 
     def key(self, data: bytes) -> bytes:
         """A hash of all that the answer is made of, as far as it is seen from outside."""
@@ -211,7 +211,7 @@ class _Asking:
         self._find_checkpoints(here)
         now = present(self._states(here), digest, changed, self._seen(here))
         roots = [self._path.parent, *(Path(one.root) for one in self._sessions)]
-        self._left = left_copies(roots, self._contents.copies)
+        self._orphaned = orphaned_copies(roots, self._contents.copies)
         changes = {str(self._path): self._doubted(self._chain(here, now))}
         places = [here]
         for path in self._elsewhere():
@@ -366,9 +366,9 @@ class _Asking:
         made: list[StateChange] = []
         for before, change in zip([None, *found], found, strict=False):
             doubted = change
-            if before is not None and change.makers == (PERSON,) and self._left:
+            if before is not None and change.makers == (PERSON,) and self._orphaned:
                 texts = [self._contents.lines(one.digest) or () for one in (before, change)]
-                if edited_meanwhile(self._left, change.since, change.time, texts):
+                if edited_meanwhile(self._orphaned, change.since, change.time, texts):
                     doubted = replace(change, makers=(LOST, PERSON), why=COPY_LEFT)
             made.append(doubted)
         return made

@@ -27,14 +27,14 @@ _SIMILAR: Final = 0.5
 """The share of lines that a copy has in common with the file that it may be of."""
 
 
-class LeftCopy(NamedTuple):
+class OrphanedCopy(NamedTuple):
     """A copy, and when it was made, in seconds since the epoch."""
 
     time: float
     path: Path
 
 
-def left_copies(folders: Iterable[Path], known: Collection[str]) -> list[LeftCopy]:
+def orphaned_copies(folders: Iterable[Path], known: Collection[str]) -> list[OrphanedCopy]:
     """The copies in these folders and those above them that no session is `known` to have made, by
     their times."""
     places = {place for folder in folders for place in (folder, *folder.parents)}
@@ -46,16 +46,16 @@ def left_copies(folders: Iterable[Path], known: Collection[str]) -> list[LeftCop
     )
 
 
-def _in(folder: Path) -> Iterator[LeftCopy]:
+def _in(folder: Path) -> Iterator[OrphanedCopy]:
     with suppress(OSError):
         for path in folder.iterdir():
             if path.suffix == ".before":
                 with suppress(OSError):
-                    yield LeftCopy(path.stat().st_mtime, path)
+                    yield OrphanedCopy(path.stat().st_mtime, path)
 
 
 def edited_meanwhile(
-    copies: Sequence[LeftCopy], since: float, until: float, versions: Sequence[Sequence[str]]
+    copies: Sequence[OrphanedCopy], since: float, until: float, versions: Sequence[Sequence[str]]
 ) -> bool:
     """True if one of the copies was made between two moments of a file that had these versions."""
     first = bisect_left(copies, since - _LATE_S, key=lambda one: one.time)
