@@ -647,7 +647,8 @@ class Days:
                 true = frozenset({made.by})
             else:  # as git has it, too: the one that wrote it in another way
                 true = frozenset({firsts.get(token, ""), f"commit {line['commit']}"})
-            yield Told(line["text"], true, origins[line["origin"]], f"{person.name} {name}")
+            number: int = line["origin"]
+            yield Told(line["text"], true, origins[number], f"{person.name} {name}")
 
     def _first_commits(self, person: Person) -> dict[str, str]:
         """The commit with which each token came."""
