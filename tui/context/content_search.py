@@ -28,24 +28,28 @@ ToolCall: TypeAlias = tuple[str, Mapping[str, Any]]
 class WritingCall(NamedTuple):
     """A call of a file tool that wrote to a path. `source` has the session's calls: they, or its
     file, which is read with the first need. `before` is the hash of what was there, "" for no
-    file."""
+    file. If it was `formatted` afterwards, the hash of what it wrote isn't known."""
 
     source: Path | Mapping[str, ToolCall]
     id: str
     path: str
     before: str
+    formatted: bool = False
 
 
 @dataclass(slots=True)
 class ContentSearch:
     """Finds contents by their SHA-256 in hexadecimal. `limit` is the size up to which files are
-    read. What is found proves itself by its hash, so a place that is named wrongly does no harm."""
+    read. What is found proves itself by its hash, so a place that is named wrongly does no harm;
+    only what a formatter made of a call's content, which isn't kept, is given as the call wrote it.
+    """
 
     limit: int
     stores: list[CheckpointStore] = field(default_factory=list[CheckpointStore])
     _made: dict[str, bytes] = field(default_factory=dict[str, bytes])
     _files: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     _calls: dict[str, WritingCall] = field(default_factory=dict[str, WritingCall])
+    _asked: set[str] = field(default_factory=set[str])
     _sessions: dict[Path, Mapping[str, ToolCall]] = field(
         default_factory=dict[Path, Mapping[str, ToolCall]]
     )
@@ -71,17 +75,24 @@ class ContentSearch:
         calls: list[tuple[str, WritingCall]] = []
         wanted = digest
         while (data := self._stored(wanted)) is None:
-            call = self._calls.pop(wanted, None)  # once: calls may lead in a circle
-            if call is None:
+            call = self._calls.get(wanted)
+            if call is None or wanted in self._asked:  # once: calls may lead in a circle
                 return None
+            self._asked.add(wanted)
             calls.append((wanted, call))
             wanted = call.before
         for made, call in reversed(calls):
             data = self._done_on(call, data)
-            if data is None or sha256(data).hexdigest() != made:
+            if data is None or not (call.formatted or sha256(data).hexdigest() == made):
                 return None
             self._made[made] = data
         return data
+
+    def unformatted(self, digest: str) -> bytes | None:
+        """The content that a call wrote before a formatter made this one of it."""
+        call = self._calls.get(digest)
+        old = self.find(call.before) if call is not None and call.formatted else None
+        return None if call is None or old is None else self._done_on(call, old)
 
     def _done_on(self, call: WritingCall, data: bytes) -> bytes | None:
         """The content that a call makes of another; None where that can't be told."""
