@@ -27,7 +27,7 @@ SESSIONS, FULL_SESSIONS, SIZE = 100, 1_000, 200_000
 LONG = 20_000
 START = datetime(2026, 11, 1, 9, tzinfo=UTC)
 _MODELS = ("claude-opus-5-5", "claude-haiku-5-5")
-_WORDS = "def return self assert import value error path lines the of and with 0 1 42".split()
+_WORDS = ("def", "return", "self", "assert", "import", "value", "error", "path", "lines", "0", "42")
 
 
 def run() -> list[tuple[str, float, float]]:
@@ -129,7 +129,7 @@ def _prose(random_: random.Random, words: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true")
-    parser.add_argument("--in", dest="folder", type=Path, default=Path("/tmp/bench_usage"))  # noqa: S108
+    parser.add_argument("--in", dest="folder", type=Path, default=Path("/tmp/bench_usage"))
     asked = parser.parse_args()
     for name, measured, allowed in _measured(asked.folder, FULL_SESSIONS) if asked.full else run():
         print(f"{name:<60} {measured:8.3f}  (allowed {allowed})")

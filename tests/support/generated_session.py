@@ -473,9 +473,7 @@ class GeneratedSession:
         await agent.close()
 
 
-async def played(
-    root: Path, seed: int, turns: int, *, priced: bool = False
-) -> GeneratedSession:
+async def played(root: Path, seed: int, turns: int, *, priced: bool = False) -> GeneratedSession:
     """The session of a seed."""
     root.mkdir(parents=True)
     session = GeneratedSession(root, seed, priced=priced)

@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from unicodedata import east_asian_width
 
-from tui.app import launch_config
 from tui.app.options.arguments import Options
 from tui.app.reports.usage_table import (
     IN_ORDER,
@@ -39,6 +38,10 @@ from tui.core.formatting import moment_of, plural
 from tui.core.paths import folders, shorten
 from tui.core.standard_output import note, print_text
 from tui.core.workspace import checkout_of
+from tui.settings.layers import SettingsLayer, merge, read
+
+if TYPE_CHECKING:
+    from tui.context.usage.attribution import Grouping
 
 _QUICK: Final = ("day", "model", "repository", "session", "purpose")
 """The groupings that the bills alone are enough for."""
@@ -58,7 +61,7 @@ _COLOURS: Final = {
 def run(options: Options) -> int:
     """Print where tokens and money went. Returns the exit code."""
     by = options.sessions.by or "day"
-    prices = launch_config.prepare(options).config.prices
+    prices = _prices()
     since = _since(options.sessions.since)
     found = bills_in(folders(), reading_progress)
     if by in _QUICK:
@@ -76,6 +79,12 @@ def run(options: Options) -> int:
     for text in notes:
         note(text)
     return 0
+
+
+def _prices() -> Mapping[str, Price]:
+    """The prices that the person has set; those of a folder don't count for other folders."""
+    home = folders()
+    return merge([SettingsLayer("user", "your settings", read(home.config_file))]).config.prices
 
 
 def _since(asked: float | datetime | None) -> str:
@@ -128,9 +137,7 @@ def _of_bills(
     return made
 
 
-def _key_of(
-    by: str, session: BilledSession, day_of: Callable[[str], str]
-) -> Callable[[Bill], str]:
+def _key_of(by: str, session: BilledSession, day_of: Callable[[str], str]) -> Callable[[Bill], str]:
     match by:
         case "day":
             return lambda bill: day_of(bill.time)
@@ -174,8 +181,9 @@ def _of_shares(
     by: str, found: Sequence[BilledSession], prices: Mapping[str, Price], since: str
 ) -> _Made:
     made = _Made()
+    grouping = cast("Grouping", by)  # the others are in _QUICK
     for session, shares in rows_in(folders(), found, prices, reading_progress):
-        rows = shares.rows(by, lambda day: day >= since)
+        rows = shares.rows(grouping, lambda day: day >= since)
         for key, amount in rows.items():
             name = key
             if by in IN_ORDER and key:
@@ -211,12 +219,15 @@ def _show(table: UsageTable, since: str, sessions: int) -> None:
     plainly = os.environ.get("TERM") == "dumb" or not _can_show_blocks()
     coloured = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     shown = last(table, _DAYS) if table.by in IN_ORDER else summed(table, _SHOWN)
-    _print([("head", f"{plural(sessions, 'session')}{f', since {since}' if since else ''}")], coloured)
+    _print(
+        [("head", f"{plural(sessions, 'session')}{f', since {since}' if since else ''}")], coloured
+    )
     print_text("")
     for line in lines(shown, width, cells, ascii_only=plainly):
         _print(line, coloured)
     print_text("")
-    _print(_fitting(legend(ascii_only=plainly), width), coloured)
+    for line in _wrapped(legend(ascii_only=plainly), width):
+        _print(line, coloured)
 
 
 def _can_show_blocks() -> bool:
@@ -224,14 +235,16 @@ def _can_show_blocks() -> bool:
     return encoding.startswith(("utf", "cp65001"))
 
 
-def _fitting(pieces: Sequence[Piece], width: int) -> list[Piece]:
-    """As many whole parts of the legend as fit."""
-    kept: list[Piece] = []
+def _wrapped(pieces: Sequence[Piece], width: int) -> Iterator[list[Piece]]:
+    """The legend in lines: a sign stays with its words."""
+    line: list[Piece] = []
     for at in range(0, len(pieces), 2):
-        if cells(plain([*kept, *pieces[at : at + 2]])) > width:
-            break
-        kept += pieces[at : at + 2]
-    return kept
+        pair = pieces[at : at + 2]
+        if line and cells(plain([*line, *pair])) > width:
+            yield line
+            line = []
+        line += pair
+    yield line
 
 
 def _print(pieces: Sequence[Piece], coloured: bool) -> None:
@@ -257,9 +270,7 @@ def cells(text: str) -> int:
     return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
 
 
-def _described(
-    table: UsageTable, since: str, made: _Made, notes: Sequence[str]
-) -> dict[str, Any]:
+def _described(table: UsageTable, since: str, made: _Made, notes: Sequence[str]) -> dict[str, Any]:
     return {
         "by": table.by,
         "since": since or None,

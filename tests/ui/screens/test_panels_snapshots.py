@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from tests.support.script import MODEL, Hold
+from tests.support.spent_session import spent_session
 from tests.support.world import OldSession, World, record
 from tests.ui.screens.driving import turn, until
 from tests.ui.screens.pictures import (
@@ -39,6 +40,7 @@ from tui.app.doctor import Check, Subject
 from tui.app.reports.hooks import hook_rows
 from tui.app.reports.skills import skill_rows
 from tui.app.services import SessionChoice
+from tui.context.usage.attribution import attribute
 from tui.core import facts
 from tui.core.config import Cache, McpServer, Permissions
 from tui.core.paths import Folders
@@ -63,6 +65,7 @@ from tui.ui.screens.read_screen import ReadScreen
 from tui.ui.screens.reports import DiffScreen, DoctorScreen
 from tui.ui.screens.settings import ChoicesScreen
 from tui.ui.screens.sub_agents import AgentsScreen, SubAgentScreen
+from tui.ui.screens.usage import UsageScreen
 from tui.ui.widgets.questions import ChoiceDialog
 
 if TYPE_CHECKING:
@@ -474,6 +477,24 @@ def branching(stage: Stage) -> Shot:
     return stage.app(world), show
 
 
+def spent(*pressed: str) -> Callable[[Stage], Shot]:
+    """A session that was paid for in every way."""
+
+    def shot(stage: Stage) -> Shot:
+        async def show(pilot: Pilot[None]) -> None:
+            screen = UsageScreen(
+                lambda: attribute(spent_session(), {}, cwd="/w"),
+                "Session: $0.42 for 12 requests; last prompt: — for 1 request.",
+            )
+            await pilot.app.push_screen(screen)
+            await until(pilot, lambda: bool(screen.table.rows))
+            await pilot.press(*pressed)
+
+        return stage.app(World()), show
+
+    return shot
+
+
 PICTURES: Pictures = {
     "branches": Picture(BranchesScreen, branching),
     "help": Picture(HelpScreen, helped()),
@@ -501,6 +522,9 @@ PICTURES: Pictures = {
     "permissions": Picture(PermissionsScreen, decided()),
     "no decision yet": Picture(PermissionsScreen, decided(any_=False), state=True),
     "changes": Picture(DiffScreen, changes),
+    "usage by prompt": Picture(UsageScreen, spent()),
+    "usage by tool": Picture(UsageScreen, spent("right", "right", "home"), state=True),
+    "usage by break": Picture(UsageScreen, spent(*["right"] * 5, "home"), state=True),
 }
 
 

@@ -137,8 +137,9 @@ class BatchOptions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionsOptions:
     """Options of `sessions`, `blame`, `usage`, `bisect`, `ps` and `logs`. `since` is a moment, or
-    seconds back from now; `by` what `usage` is grouped by; `touched` a file that the sessions touched; `build` what has to succeed in a
-    state; `shape` what `distill` and `blame` make, "" for their usual one."""
+    seconds back from now; `by` what `usage` groups by; `touched` a file that the sessions touched;
+    `build` what has to succeed in a state; `shape` what `distill` and `blame` make,
+    "" for their usual one."""
 
     all: bool = False
     sub_agents: bool = False

@@ -50,7 +50,7 @@ _NOTHING: Final[Mapping[str, str]] = {
     "server": "(no MCP server)",
     "skill": "(no skill)",
     "agent": "(no sub-agent)",
-    "break": "(paid once)",
+    "break": "(everything else)",
 }
 _CHARS: Final[Mapping[Look, str]] = {"cached": "░", "new": "▒", "output": "█"}
 _ASCII: Final[Mapping[Look, str]] = {"cached": ".", "new": "+", "output": "#"}
@@ -170,13 +170,23 @@ def lines(
     table: UsageTable, width: int, cells: Width = len, *, ascii_only: bool = False
 ) -> Iterator[list[Piece]]:
     """Yield the head, the rows and the sum, for so many cells in a row."""
-    columns = Columns.of(table, width, cells)
-    most = max((_size(row.amount, table.total) for row in table.rows), default=0.0)
-    yield _head(table, columns, cells)
+    columns, most, total = Columns.of(table, width, cells), longest(table), table.total
+    yield [("head", table_head(table, columns, cells))]
     for row in table.rows:
-        yield row_line(row, table.total, most, columns, cells, ascii_only=ascii_only)
+        yield row_line(row, total, most, columns, cells, ascii_only=ascii_only)
+    yield total_line(table, columns, cells)
+
+
+def longest(table: UsageTable) -> float:
+    """The size of the longest bar."""
+    total = table.total
+    return max((_size(row.amount, total) for row in table.rows), default=0.0)
+
+
+def total_line(table: UsageTable, columns: Columns, cells: Width = len) -> list[Piece]:
+    """The sum of a table, in its columns."""
     total = UsageRow("", "total", table.total)
-    yield [("head", text) for _, text in row_line(total, table.total, 0.0, columns, cells)]
+    return [("head", text) for _, text in row_line(total, total.amount, 0.0, columns, cells)]
 
 
 def row_line(
@@ -220,8 +230,10 @@ def bar(
             drawn = end
     if not drawn and whole > 0 and most > 0:  # it is there, however small
         look = max(sizes, key=lambda one: one[1])[0]
-        pieces, drawn = [(look, chars[look])], 1
-    return [*pieces, ("", " " * (width - drawn))]
+        pieces.append((look, chars[look]))
+        drawn = 1
+    pieces.append(("", " " * (width - drawn)))
+    return pieces
 
 
 def legend(*, ascii_only: bool = False) -> list[Piece]:
@@ -234,7 +246,8 @@ def legend(*, ascii_only: bool = False) -> list[Piece]:
     )
     pieces: list[Piece] = []
     for look, text in words:
-        pieces += [(look, chars[look] * 2), ("muted", f" {text}   ")]
+        pieces.append((look, chars[look] * 2))
+        pieces.append(("muted", f" {text}   "))
     return pieces
 
 
@@ -256,8 +269,8 @@ def _size(amount: Amount, total: Amount) -> float:
 def share(amount: Amount, total: Amount) -> str:
     """The share of the sum: of the money, or of the tokens where nothing has a price."""
     whole, part = _size(total, total), _size(amount, total)
-    if whole <= 0:
-        return ""
+    if whole <= 0 or (amount.unpriced and not part):
+        return "?" if amount.tokens else ""
     percent = 100 * part / whole
     return "<1 %" if 0 < percent < 0.5 else f"{percent:.0f} %"
 
@@ -272,14 +285,15 @@ def _number(name: str, amount: Amount, total: Amount) -> str:
     return share(amount, total) if name == "share" else tokens(round(counts[name]))
 
 
-def _head(table: UsageTable, columns: Columns, cells: Width) -> list[Piece]:
+def table_head(table: UsageTable, columns: Columns, cells: Width = len) -> str:
+    """The names of the columns."""
     text = _filled(NAMES[table.by], columns.name, cells)
     if columns.bar:
         text += " " * (_GAP + columns.bar)
     text += f"{'cost':>{_GAP + columns.cost}}"
     for name in columns.shown:
         text += f"{'' if name == 'share' else name:>{_WIDTHS[name] + _GAP}}"
-    return [("head", text)]
+    return text
 
 
 def _filled(text: str, width: int, cells: Width) -> str:
@@ -297,15 +311,13 @@ def plain(pieces: Iterable[Piece]) -> str:
     return "".join(text for _, text in pieces).rstrip()
 
 
-def spoken(table: UsageTable, most: int) -> list[str]:
-    """The rows in words, for whoever hears them."""
-    total = table.total
-    return [
-        f"{row.name}: {cost(row.amount)}, {share(row.amount, total)}, "
-        f"{tokens(round(row.amount.tokens))} tokens, {tokens(round(row.amount.read))} of them from "
-        "the cache"
-        for row in table.rows[:most]
-    ]
+def row_words(row: UsageRow, total: Amount) -> str:
+    """A row in words."""
+    amount = row.amount
+    words = [cost(amount), share(amount, total), f"{tokens(round(amount.tokens))} tokens"]
+    parts = (("from the cache", amount.read), ("new", amount.new), ("written", amount.output))
+    said = ", ".join(f"{tokens(round(count))} {what}" for what, count in parts if count >= 0.5)
+    return f"{row.name}: {', '.join(filter(None, words))}" + (f" ({said})" if said else "")
 
 
 def unknown_prices(models: Sequence[str]) -> str:

@@ -77,9 +77,7 @@ class Attribution:
     cost: that is in no record.
     """
 
-    days: dict[str, dict[Grouping, Rows]] = field(
-        default_factory=dict[str, dict[Grouping, Rows]]
-    )
+    days: dict[str, dict[Grouping, Rows]] = field(default_factory=dict[str, dict[Grouping, Rows]])
     titles: dict[str, str] = field(default_factory=dict[str, str])
     unknown: dict[str, int] = field(default_factory=dict[str, int])
     cut_off: int = 0
@@ -98,7 +96,9 @@ class Attribution:
 
     def to_json(self) -> dict[str, Any]:
         days = {
-            day: {by: {name: one.to_json() for name, one in rows.items()} for by, rows in by_.items()}
+            day: {
+                by: {name: one.to_json() for name, one in rows.items()} for by, rows in by_.items()
+            }
             for day, by_ in self.days.items()
         }
         return {

@@ -1,7 +1,7 @@
-"""What a session was billed for, by its records: an answer, a question beside it, a sub-agent. Pure.
+"""The bills in a session's records: of answers, questions beside them, sub-agents. Pure.
 
-    bills_of(record)      the bills in a record: of one model each
-    bill.price(prices)    the price that holds for it, None if that is not known
+bills_of(record)      the bills in a record: of one model each
+bill.price(prices)    the price that holds for it, None if that is not known
 """
 
 from __future__ import annotations

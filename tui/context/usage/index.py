@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -42,6 +42,9 @@ from tui.session.jsonl import split
 from tui.session.lock import lock_of
 from tui.session.reader import LoadedSession, open_session, read
 from tui.session.records import COSTLY, SUB_AGENT, Record, is_prompt, title_of
+
+if TYPE_CHECKING:
+    from tui.context.usage.attribution import Attribution
 
 FileState: TypeAlias = Literal["", "damaged", "empty", "unreadable", "foreign"]
 """How far a file could be read: "" for all of it."""
@@ -354,7 +357,7 @@ def rows_in(
     sessions: Sequence[BilledSession],
     prices: Mapping[str, Price],
     progress: ReadProgress = _nobody,
-) -> Iterator[tuple[BilledSession, Any]]:
+) -> Iterator[tuple[BilledSession, Attribution]]:
     """Yield the sessions with the shares of their bills (`Attribution`)."""
     from tui.context.usage.attribution import Attribution  # noqa: PLC0415 - only where asked for
 
@@ -394,7 +397,7 @@ def rows_in(
     _keep_shares(home.cache, fresh)
 
 
-def _attributed(session: BilledSession, prices: Mapping[str, Price]) -> Any:
+def _attributed(session: BilledSession, prices: Mapping[str, Price]) -> Attribution:
     from tui.context.usage.attribution import Attribution, attribute  # noqa: PLC0415 - as above
 
     try:

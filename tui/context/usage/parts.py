@@ -274,7 +274,6 @@ class RequestParts:
         fixed = self._owners.fixed(self._frame) if self._frame else ()
         return True, [*fixed, *self._owners.parts(messages)]
 
-
     def _receives(self, to: _Receiver) -> bool:
         """True if a request has the form that one of the last receiver had. Only thinking, and what
         is like it, depends on the model."""

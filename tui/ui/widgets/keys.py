@@ -264,6 +264,11 @@ BRANCH_KEYS = (
     Key("u", "undo", "u", "undo the last rewind or switch of branches"),
 )
 
+USAGE_KEYS = (
+    Key("right,tab", "group(1)", "← →", "group by the next thing, or by the one before"),
+    Key("left,shift+tab", "group(-1)", "", ""),
+)
+
 VERBOSE_KEYS = (
     Key("slash", "filter", "/", "filter the events"),
     Key("space", "pause", "Space", "pause or follow"),
@@ -378,6 +383,7 @@ _TABLES = (
     ("Tasks (Ctrl+T)", TASK_KEYS, "TasksScreen"),
     ("Sessions (F3)", SESSION_KEYS, "SessionsScreen"),
     ("Branches (/tree)", BRANCH_KEYS, "BranchesScreen"),
+    ("Usage (/usage)", USAGE_KEYS, "UsageScreen"),
     ("Debug view (F12)", VERBOSE_KEYS, "DebugLogScreen"),
     ("Sub-agents (/agents)", AGENTS_KEYS, "AgentsScreen"),
     ("Hooks (/hooks)", HOOKS_KEYS, "HooksScreen"),
