@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from math import isclose
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +69,9 @@ def test_days_are_told_with_their_cost(capsys: pytest.CaptureFixture[str]) -> No
 def test_each_grouping_adds_up_to_the_same(capsys: pytest.CaptureFixture[str], by: str) -> None:
     told()
     described = data(capsys, "--by", by)
-    assert described["total"]["cost_usd"] == pytest.approx(COST, abs=0.001)
+    assert isclose(described["total"]["cost_usd"], COST, abs_tol=0.001)
     rows = described["rows"]
-    assert sum(row["cost_usd"] or 0 for row in rows) == pytest.approx(COST, abs=0.001)
+    assert isclose(sum(row["cost_usd"] or 0 for row in rows), COST, abs_tol=0.001)
     assert described["models_without_price"] == ["llama3"]
 
 
@@ -91,7 +92,7 @@ def test_prices_of_the_person_count(capsys: pytest.CaptureFixture[str]) -> None:
     folders().config_file.write_text("[prices.llama3]\ninput = 10.0\noutput = 20.0\n")
     described = data(capsys, "--by", "tool")
     assert described["models_without_price"] == []
-    assert described["total"]["cost_usd"] == pytest.approx(COST + 0.30008, abs=0.001)
+    assert isclose(described["total"]["cost_usd"], COST + 0.30008, abs_tol=0.001)
 
 
 def test_prompts_have_their_words_and_their_order(capsys: pytest.CaptureFixture[str]) -> None:

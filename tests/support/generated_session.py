@@ -141,7 +141,7 @@ class GeneratedSession:
         self.bodies: list[bytes] = []
         self.reasons: Counter[str] = Counter()
         self.errors: list[str] = []
-        script = {"catalogue": True, "any_calls": True, "turns": [], "priced": priced}
+        script: Json = {"catalogue": True, "any_calls": True, "turns": [], "priced": priced}
         self._api = MessagesApi(Script.of(script))
         self._count = 0
         self._calls = 0

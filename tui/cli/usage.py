@@ -29,9 +29,7 @@ from tui.app.reports.usage_table import (
     unknown_prices,
 )
 from tui.cli.session_io import print_json, reading_progress
-from tui.context.usage.amounts import Amount, total_of
-from tui.context.usage.bills import Bill
-from tui.context.usage.index import BilledSession, bills_in, rows_in
+from tui.context.usage import Amount, Bill, BilledSession, bills_in, rows_in, total_of
 from tui.core.clock import SystemClock
 from tui.core.config import Price
 from tui.core.formatting import moment_of, plural
@@ -60,7 +58,7 @@ _COLOURS: Final = {
 
 def run(options: Options) -> int:
     """Print where tokens and money went. Returns the exit code."""
-    by = options.sessions.by or "day"
+    by = options.sessions.kind or "day"
     prices = _prices()
     since = _since(options.sessions.since)
     found = bills_in(folders(), reading_progress)
@@ -207,8 +205,6 @@ def _notes(found: Sequence[BilledSession], made: _Made) -> Iterator[str]:
         yield f"{told} (first: {some[0].about.id})."
     if some := by_state.get("unreadable"):
         yield f"{plural(len(some), 'session')} not counted: {some[0].about.problem}"
-    if some := by_state.get("foreign"):
-        yield f"{plural(len(some), 'file')} not counted: written by another program."
     if running := sum(session.running for session in found):
         yield f"{plural(running, 'session')} running: counted up to now."
 

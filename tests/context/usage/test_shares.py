@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isclose
 from random import Random
 
 import pytest
@@ -29,18 +30,19 @@ def naive(weights: list[float], usage: Usage, before: float) -> list[list[float]
 def test_shares_are_those_of_each_request_by_itself(seed: int) -> None:
     chance = Random(seed)
     told: dict[int, Amount] = {}
+    costs: SharedCosts[int] = SharedCosts()
 
-    def tell(owner: int, amount: Amount) -> None:
-        told.setdefault(owner, Amount()).add(amount)
+    def keep(count: int) -> None:
+        for owner, amount in costs.keep(count):
+            told.setdefault(owner, Amount()).add(amount)
 
-    costs: SharedCosts[int] = SharedCosts(tell)
     row: list[tuple[int, float]] = []
     wanted: dict[int, list[float]] = {}
     spent = 0
     for _ in range(chance.randint(1, 30)):
         if row and chance.random() < 0.3:
             left = chance.randint(0, len(row))
-            costs.keep(left)
+            keep(left)
             del row[left:]
         for _ in range(chance.randint(0 if row else 1, 5)):
             row.append((chance.randint(0, 6), chance.choice((0.0, 1.0, 7.5, 300.0))))
@@ -58,25 +60,25 @@ def test_shares_are_those_of_each_request_by_itself(seed: int) -> None:
         for (owner, _), share in zip(row, shares, strict=True):
             sums = wanted.setdefault(owner, [0.0, 0.0, 0.0])
             wanted[owner] = [a + b for a, b in zip(sums, share, strict=True)]
-    costs.keep(0)
+    keep(0)
     for owner, sums in wanted.items():
         one = told.get(owner, Amount())
-        assert [one.read, one.written, one.fresh] == pytest.approx(sums, abs=1e-4)
-    assert sum(one.tokens for one in told.values()) == pytest.approx(spent, abs=40)
+        shared = zip([one.read, one.written, one.fresh], sums, strict=True)
+        assert all(isclose(a, b, abs_tol=1e-4) for a, b in shared)
+    assert isclose(sum(one.tokens for one in told.values()), spent, abs_tol=40)
 
 
 def test_a_part_costs_what_its_tokens_do() -> None:
-    told: dict[str, Amount] = {}
-    costs: SharedCosts[str] = SharedCosts(told.__setitem__)
+    costs: SharedCosts[str] = SharedCosts()
     costs.append("tools", 600)
     costs.append("prompt", 400)
     usage = Usage(100, 0, 300, 600, ephemeral_1h_input_tokens=300)
     costs.charge(usage, TokenRates.of(usage, PRICE), 0)
-    costs.keep(0)
-    assert told["tools"] == Amount(read=600, read_usd=pytest.approx(600 * 0.2e-6))
-    assert told["prompt"] == Amount(
-        written=300,
-        fresh=100,
-        written_usd=pytest.approx(300 * 8e-6),
-        fresh_usd=pytest.approx(100 * 4e-6),
-    )
+    told = dict(costs.keep(0))
+    tools, prompt = told["tools"], told["prompt"]
+    assert (tools.read, tools.new, prompt.read) == (600, 0, 0)
+    assert isclose(tools.usd, 600 * 0.2e-6)
+    assert isclose(prompt.written, 300)
+    assert isclose(prompt.fresh, 100)
+    assert isclose(prompt.written_usd, 300 * 8e-6)
+    assert isclose(prompt.fresh_usd, 100 * 4e-6)

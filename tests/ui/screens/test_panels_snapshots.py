@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -483,7 +484,7 @@ def spent(*pressed: str) -> Callable[[Stage], Shot]:
     def shot(stage: Stage) -> Shot:
         async def show(pilot: Pilot[None]) -> None:
             screen = UsageScreen(
-                lambda: attribute(spent_session(), {}, cwd="/w"),
+                asyncio.to_thread(attribute, spent_session(), {}, cwd="/w"),
                 "Session: $0.42 for 12 requests; last prompt: — for 1 request.",
             )
             await pilot.app.push_screen(screen)

@@ -137,14 +137,13 @@ class BatchOptions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionsOptions:
     """Options of `sessions`, `blame`, `usage`, `bisect`, `ps` and `logs`. `since` is a moment, or
-    seconds back from now; `by` what `usage` groups by; `touched` a file that the sessions touched;
-    `build` what has to succeed in a state; `shape` what `distill` and `blame` make,
-    "" for their usual one."""
+    seconds back from now; `kind` what is searched, or what `usage` groups by; `touched` a file that
+    the sessions touched; `build` what has to succeed in a state; `shape` what `distill` and `blame`
+    make, "" for their usual one."""
 
     all: bool = False
     sub_agents: bool = False
     since: float | datetime | None = None
-    by: str | None = None
     touched: Path | None = None
     kind: str | None = None
     regex: bool = False

@@ -501,7 +501,7 @@ COMMANDS = (
         "tell where tokens and money went, over all sessions",
         (
             _flag("--since WHEN", "only the days since then: 2026-11-01 or 7d"),
-            _flag("--by", "one row for each (default: day)", choices=GROUPINGS),
+            _flag("--by", "one row for each (default: day)", choices=GROUPINGS, dest="kind"),
             _JSON,
         ),
     ),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
-from tui.context.usage.amounts import Amount, total_of
+from tui.context.usage import Amount, total_of
 from tui.core.dataclass import dataclass
 from tui.core.formatting import money, tokens
 from tui.core.text_cleaning import one_line

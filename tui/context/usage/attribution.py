@@ -20,7 +20,7 @@ add up to the bill, in each of the groupings:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from tui.context.cache_cost import LIFE_S, LONG_LIFE_S
@@ -54,8 +54,6 @@ Grouping: TypeAlias = Literal[
 GROUPINGS: Final[tuple[Grouping, ...]] = get_args(Grouping)
 
 Rows: TypeAlias = dict[str, Amount]
-DayOf: TypeAlias = Callable[[str], str]
-"""Returns the day of a record's time."""
 
 EXPIRED: Final = "cache expired"
 MISSED: Final = "not in the cache"
@@ -132,12 +130,11 @@ def attribute(
     prices: Mapping[str, Price],
     *,
     cwd: str = "",
-    day_of: DayOf = local_day,
     skip: Collection[str] = (),
 ) -> Attribution:
     """Share out the bills in all records of a session, on whatever branch they are, but for those
     to `skip`, by the records' ids: another session was billed."""
-    made = _Attributor(prices, cwd, day_of)
+    made = _Attributor(prices, cwd)
     for record, path in _paths(records):
         made.take(record, path, billed=record.id not in skip)
     return made.finish()
@@ -162,12 +159,12 @@ class _LastRequest:
 
 
 class _Attributor:
-    def __init__(self, prices: Mapping[str, Price], cwd: str, day_of: DayOf) -> None:
-        self._prices, self._day_of = prices, day_of
+    def __init__(self, prices: Mapping[str, Price], cwd: str) -> None:
+        self._prices = prices
         self._found = Attribution()
         self._owners = Owners(cwd)
         self._parts = RequestParts(self._owners)
-        self._costs: SharedCosts[Owner] = SharedCosts(self._tell)
+        self._costs: SharedCosts[Owner] = SharedCosts()
         self._row: list[tuple[Owner, float]] = []
         self._day = ""
         self._owned: dict[Owner, Amount] = {}
@@ -190,12 +187,12 @@ class _Attributor:
             if bill.purpose == "answers":
                 self._answer(record, bill, path)
             else:
-                self._beside(bill)
+                self._side_request(bill)
         self._found.cut_off += billed and record.type in _UNPAID
         self._owners.learn(record)
 
     def finish(self) -> Attribution:
-        self._costs.keep(0)
+        self._keep(0)
         self._settle()
         self._found.titles = {str(n): title for n, title in enumerate(self._owners.titles, 1)}
         return self._found
@@ -203,10 +200,10 @@ class _Attributor:
     # What is told of it
 
     def _begin_day(self, time: str) -> None:
-        day = self._day_of(time)
+        day = local_day(time)
         if day != self._day:
             row = self._row
-            self._costs.keep(0)
+            self._keep(0)
             self._settle()
             for owner, weight in row:
                 self._costs.append(owner, weight)
@@ -222,6 +219,11 @@ class _Attributor:
         if known is None:
             known = self._owned[owner] = Amount()
         known.add(amount)
+
+    def _keep(self, count: int) -> None:
+        """Keep the first parts of the row only."""
+        for owner, amount in self._costs.keep(count):
+            self._tell(owner, amount)
 
     def _settle(self) -> None:
         """Put down what everybody has cost this day."""
@@ -243,7 +245,7 @@ class _Attributor:
         self._put("model", bill.model, whole)
         self._put("prompt", str(len(self._owners.titles) or ""), whole)
 
-    def _beside(self, bill: Bill) -> None:
+    def _side_request(self, bill: Bill) -> None:
         price = bill.price(self._prices)
         self._request(bill, price)
         whole = Amount.of(bill.usage, price)
@@ -280,7 +282,7 @@ class _Attributor:
                 if own != part:
                     break
                 start += 1
-            self._costs.keep(start)
+            self._keep(start)
             del self._row[start:]
             parts = parts[start:]
         for part in parts:
@@ -384,13 +386,3 @@ def _amount(tokens: Sequence[float], rates: TokenRates) -> Amount:
 def _seconds(time: str) -> float:
     then = moment_of(time)
     return then.timestamp() if then else 0.0
-
-
-def biggest(rows: Mapping[str, Amount]) -> list[tuple[str, Amount]]:
-    """The rows of a grouping, the dearest first; what belongs to nothing last."""
-    return sorted(rows.items(), key=lambda row: (not row[0], -row[1].usd, -row[1].tokens, row[0]))
-
-
-def in_order(rows: Iterable[tuple[str, Amount]]) -> list[tuple[str, Amount]]:
-    """Rows in the order of their names, which are numbers or days."""
-    return sorted(rows, key=lambda row: (int(row[0]) if row[0].isdigit() else 0, row[0]))

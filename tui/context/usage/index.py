@@ -46,7 +46,7 @@ from tui.session.records import COSTLY, SUB_AGENT, Record, is_prompt, title_of
 if TYPE_CHECKING:
     from tui.context.usage.attribution import Attribution
 
-FileState: TypeAlias = Literal["", "damaged", "empty", "unreadable", "foreign"]
+FileState: TypeAlias = Literal["", "damaged", "empty", "unreadable"]
 """How far a file could be read: "" for all of it."""
 
 _DATABASE: Final = CacheDatabase(

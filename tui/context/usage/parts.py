@@ -86,7 +86,7 @@ class Owner(NamedTuple):
 UNRECORDED: Final = Owner("not recorded")
 
 
-class Part(NamedTuple):
+class RequestPart(NamedTuple):
     """A part of a request with its weight (see `tui.tokens.estimate`)."""
 
     owner: Owner
@@ -158,24 +158,24 @@ class Owners:
         short = path[len(self.cwd.rstrip("/")) + 1 :] if inside else path
         return os.path.normpath(short) if short else ""
 
-    def fixed(self, frame: Frame) -> Iterator[Part]:
+    def fixed(self, frame: Frame) -> Iterator[RequestPart]:
         """The parts that every request begins with."""
         for tool in frame.tools:
             name = string_of(tool.get("name"))
             owner = Owner("tool definitions", name, server=server_of(name))
-            yield Part(owner, estimate.json_weight(tool))
+            yield RequestPart(owner, estimate.json_weight(tool))
         for name, text in frame.layers:
             layer, _, file = name.partition(" ")
             owner = Owner(_LAYERS.get(layer, "system prompt"), file=self._named(file))
-            yield Part(owner, estimate.weight(text))
+            yield RequestPart(owner, estimate.weight(text))
 
-    def parts(self, messages: Iterable[Message]) -> Iterator[Part]:
+    def parts(self, messages: Iterable[Message]) -> Iterator[RequestPart]:
         """The parts of messages. The frame of each counts with its first block."""
         for message in messages:
             frame = estimate.MESSAGE_TOKENS
             for block in message["content"]:
                 owner = self.of(block, message["role"])
-                yield Part(owner, self.weight(block) + frame)
+                yield RequestPart(owner, self.weight(block) + frame)
                 frame = 0
 
     def of(self, block: Block, role: str) -> Owner:
@@ -249,7 +249,7 @@ class RequestParts:
 
     def follow(
         self, path: Sequence[Record], model: str, fields: SentFields | None
-    ) -> tuple[bool, list[Part]]:
+    ) -> tuple[bool, list[RequestPart]]:
         """Return the parts of a request, with True, or those that it has more than the last one."""
         frame = next(reversed(self._frames.of(path)), None)
         if frame is not self._frame_record:

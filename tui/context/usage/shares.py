@@ -9,7 +9,7 @@ it is told when a part leaves, or at the end.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Generic, TypeVar
 
@@ -20,10 +20,9 @@ _Owner = TypeVar("_Owner")
 
 
 class SharedCosts(Generic[_Owner]):
-    """A row of parts, each with a weight and an owner who is told what it cost."""
+    """A row of parts, each with a weight and an owner."""
 
-    def __init__(self, tell: Callable[[_Owner, Amount], None]) -> None:
-        self._tell = tell
+    def __init__(self) -> None:
         self._owners: list[_Owner] = []
         self._ends: list[float] = [0.0]  # sums of weights up to each part
         self._own: list[Amount] = []  # what a part had beside the steps
@@ -44,18 +43,20 @@ class SharedCosts(Generic[_Owner]):
         self._own.append(Amount())
         self._steps.append(Amount())
 
-    def keep(self, count: int) -> None:
-        """Keep the first parts only; tell what the others have cost."""
+    def keep(self, count: int) -> Sequence[tuple[_Owner, Amount]]:
+        """Keep the first parts only; return the owners of the others with what these have cost."""
+        left: list[tuple[_Owner, Amount]] = []
         level = Amount()  # from the end, where nothing is left
         for place in range(len(self._owners) - 1, count - 1, -1):
             level.add(self._steps[place + 1], -1.0)
             cost = self._own[place]
             cost.add(level, self._ends[place + 1] - self._ends[place])
             if cost.tokens > 0:
-                self._tell(self._owners[place], cost)
+                left.append((self._owners[place], cost))
         del self._owners[count:], self._ends[count + 1 :], self._own[count:]
         del self._steps[count + 1 :]
         self._steps[count].add(level, -1.0)
+        return left
 
     def charge(self, usage: Usage, rates: TokenRates, before: float) -> None:
         """Share the input of a request among the parts, which begin after `before` tokens of it."""

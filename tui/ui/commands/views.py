@@ -261,7 +261,9 @@ async def usage(frontend: ScreenFrontend, words: str) -> None:
     if agent := frontend.conversation.open_agent():
         by, said = words.strip().lower(), spoken_total(agent.spending())
         frontend.app.push_screen(
-            UsageScreen(lambda: attribution_of(agent), said, by if by in GROUPED else "prompt")
+            UsageScreen(
+                asyncio.to_thread(attribution_of, agent), said, by if by in GROUPED else "prompt"
+            )
         )
 
 

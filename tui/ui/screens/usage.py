@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from typing import ClassVar, Final
 
 from rich.cells import cell_len
@@ -70,10 +69,11 @@ class UsageScreen(TableDialog[None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#rows"
 
-    def __init__(self, add_up: Callable[[], Attribution], said: str, by: str = "prompt") -> None:
-        """`add_up` shares out the bills, in a thread; `said` is the session's cost in words."""
+    def __init__(self, found: Awaitable[Attribution], said: str, by: str = "prompt") -> None:
+        """`found` comes when the bills are shared out, which takes a while for a long session;
+        `said` is the session's cost in words."""
         super().__init__(classes="-table")
-        self._add_up, self._said, self._by = add_up, said, by
+        self._found, self._said, self._by = found, said, by
         self._tables: dict[str, UsageTable] = {}
         self._notes: Sequence[str] = ()
         self._most = 0.0
@@ -95,8 +95,8 @@ class UsageScreen(TableDialog[None]):
 
     @work(exclusive=True)
     async def _fill(self) -> None:
-        """Share out the bills beside the screen: that of a long session takes a while."""
-        self._tables, self._notes = usage_tables(await asyncio.to_thread(self._add_up))
+        """Show the rows as soon as they are there."""
+        self._tables, self._notes = usage_tables(await self._found)
         self._show(cursor=None)
 
     @property
