@@ -297,7 +297,9 @@ def _scanned(path: Path) -> SessionBills:
 
 
 def _take(about: SessionBills, line: _Line) -> None:
-    fields = {name: getattr(line, name) for name in line.__struct_fields__[3:]}
+    fields = {"model": line.model, "usage": line.usage, "batch": line.batch}
+    if line.type != "assistant":
+        fields = {name: getattr(line, name) for name in line.__struct_fields__[3:]}
     record = Record(line.type, line.id, None, line.time, fields)
     _add(about, record)
 
