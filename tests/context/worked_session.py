@@ -102,9 +102,7 @@ class WorkedSession:
         }[kind]
         return {"type": "tool_use", "id": f"call{self._calls}", "name": name, "input": given}
 
-    def _result(
-        self, chance: random.Random, call: dict[str, Any], kind: int, *, red: bool
-    ) -> bool:
+    def _result(self, chance: random.Random, call: dict[str, Any], kind: int, *, red: bool) -> bool:
         given, name, id_ = call["input"], call["name"], call["id"]
         label = given.get("path") or given.get("command") or given.get("pattern")
         self.add("intent", 0.01, call_id=id_, tool=name, effect="read", label=label)
@@ -112,7 +110,7 @@ class WorkedSession:
             self.add(
                 "permission",
                 chance.uniform(2, 40),
-                **{"call_id": id_, "tool": name, "subject": label, "answer": "once"},
+                call_id=id_, tool=name, subject=label, answer="once",
                 by="person",
             )
         details: dict[str, Any] = {}
@@ -123,7 +121,9 @@ class WorkedSession:
             seconds = chance.uniform(1, 20) if kind == 3 else 0.2
             red = (not red if chance.random() < 0.3 else red) if kind == 3 else red
             details = {"exit_code": int(red and kind == 3)}
-        words = " ".join(chance.choices(("def", "token", "=", "self.at", "return", "1"), k=self.words))
+        words = " ".join(
+            chance.choices(("def", "token", "=", "self.at", "return", "1"), k=self.words)
+        )
         self.add(
             "tool_result",
             seconds,
@@ -162,15 +162,26 @@ class WorkedSession:
             why = {"reason": "The server is overloaded.", "status": 529}
             for attempt, delay in ((1, 5.0), (2, 12.0)):
                 wait = {"attempt": attempt, "max_attempts": 8, "delay_s": delay}
-                self.add("retry", 1 + delay * (attempt - 1), **wait, **why, error_class="overloaded")
-            usage = {"input_tokens": 12, "output_tokens": 40, "cache_read_input_tokens": self._cached}
+                self.add(
+                    "retry", 1 + delay * (attempt - 1), **wait, **why, error_class="overloaded"
+                )
+            usage = {
+                "input_tokens": 12,
+                "output_tokens": 40,
+                "cache_read_input_tokens": self._cached,
+            }
             said = [{"type": "text", "text": "Going on."}]
             self.add("assistant", 16, content=said, model=self.model, usage=usage)
             return
         self._cached = 0  # as if the cache had expired
         spent = [{"model": "claude-haiku-5-5", "requests": 4, "usage": {"input_tokens": 90_000}}]
         calls = [
-            {"type": "tool_use", "id": f"task{turn}-{n}", "name": "task", "input": {"prompt": "look"}}
+            {
+                "type": "tool_use",
+                "id": f"task{turn}-{n}",
+                "name": "task",
+                "input": {"prompt": "look"},
+            }
             for n in range(3)
         ]
         self.request(8, calls, 300)

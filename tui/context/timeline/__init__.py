@@ -1,6 +1,6 @@
 """The timeline of a session: what happened when, folded from its record. Pure.
 
-    SessionTimeline(prices).extend(records)    steps in order, bars by lane, marks, sums
+SessionTimeline(prices).extend(records)    steps in order, bars by lane, marks, sums
 """
 
 from tui.context.timeline.fold import MARKS, SessionTimeline

@@ -35,9 +35,15 @@ _CHECK: Final = late_pattern(
     re.VERBOSE,
 )
 _PIPED: Final = late_pattern(r"(?<!\|)\|(?!\|)|;|\|\|")
+_WHOLE_PIPE: Final = "pipefail"
 _RED_OUTPUT: Final = late_pattern(
     r"\b[1-9]\d* (?:failed|failing|errors?)\b|^FAILED\b|^FAIL\b|test result: FAILED"
-    r"|^error(?:\[E\d+\])?: |\bFound [1-9]\d* errors?\b",
+    r"|^error(?:\[E\d+\])?: |\berror TS\d|\bFound [1-9]\d* errors?\b",
+    re.MULTILINE,
+)
+_GREEN_OUTPUT: Final = late_pattern(
+    r"\b[1-9]\d* pass(?:ed|ing)\b|test result: ok|^ok\b|\b0 errors?\b|\bno (?:issues|errors)\b"
+    r"|All checks passed|^OK\b",
     re.MULTILINE,
 )
 
@@ -50,14 +56,16 @@ def check_in(command: str) -> str:
 
 def verdict_of(command: str, result: dict[str, Any]) -> Verdict:
     """Judge a check by its exit code, and where that is of another command in the same line, by the
-    last lines that it printed. "" where it didn't come to its end."""
+    last lines that it printed. "" where neither says so."""
     code = object_of(result.get("details")).get("exit_code")
     failed = code != 0 if isinstance(code, int) else result.get("is_error") is True
     if failed:
         return "red"
     if code is None and object_of(result.get("details")).get("job"):
         return ""
-    if _PIPED.search(command):
+    if _PIPED.search(command) and _WHOLE_PIPE not in command:
         text = text_of(blocks_of(result.get("content")))[-_TAIL:]
-        return "red" if _RED_OUTPUT.search(text) else "green"
+        if _RED_OUTPUT.search(text):
+            return "red"
+        return "green" if _GREEN_OUTPUT.search(text) else ""
     return "green"

@@ -41,13 +41,29 @@ _LONG_S: Final = 3600.0
 _ASKED_S: Final = 600.0
 """Most seconds of a wait for the person that stay on the axis."""
 _AGENT_S: Final = 86_400.0
+_LOST_TOKENS: Final = 2_000
+"""Fewest tokens of which it is said that the cache lost them."""
+_CACHE_LIFE_S: Final = 240.0
+"""Seconds after which it may be the pause that made the server forget: it says 5 minutes."""
 _EDITS: Final = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "edit", "write"})
 """Other programs' tools that change the file that they name."""
 _ASKS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})
 _COMMANDS: Final = frozenset({"run_command", "Bash", "bash", "shell", "exec_command"})
 _SIDE: Final = {"exam": "exam of a summary", "memory": "notes for MEMORY.md", "title": "title"}
 _FILES_MAX: Final = 20
-_TROUBLE: Final = frozenset({"failed", "no answer"})
+_EXPLAIN: Final = frozenset(
+    {
+        "assistant",
+        "tool_result",
+        "permission",
+        "sub_agent",
+        "compaction",
+        "exam",
+        "memory",
+        "unused",
+    }
+)
+"""The types of records that come after something ran."""
 
 MARKS: Final = ("prompt", "context", "check", "trouble", "pause")
 """The sorts of marks: prompts; breaks, compactions and other changes of the context; checks; what
@@ -62,6 +78,16 @@ class _OpenCall:
     at: float
     time: str
     label: str = ""
+
+
+@dataclass(slots=True)
+class _OpenRequest:
+    """A request that has no answer yet: its step, the place of that, and since when the present
+    attempt runs."""
+
+    step: TimelineStep
+    place: int
+    attempt: float
 
 
 @dataclass(slots=True)
@@ -89,7 +115,7 @@ class SessionTimeline:
     unpriced: int = 0
     """Answers of models whose price is not known."""
     axis: TimeAxis = field(default_factory=TimeAxis)
-    _work: _Work = field(default_factory=lambda: _Work())
+    _work: _Work = field(default_factory=lambda: _Work())  # noqa: PLW0108 - it is defined below
 
     @property
     def now(self) -> float:
@@ -110,10 +136,12 @@ class SessionTimeline:
         """What has begun and not ended: the request, and the calls."""
         work, found = self._work, list[TimelineStep]()
         if work.request is not None:
-            found.append(work.request)
+            found.append(work.request.step)
         for id_, call in work.calls.items():
             label = _call_label(call.block, call.label)
-            running = TimelineStep("call", call.at, self.now, call.time, self.now - call.at, label, "")
+            running = TimelineStep(
+                "call", call.at, self.now, call.time, self.now - call.at, label, ""
+            )
             running.state, running.call_id = "running", id_
             found.append(running)
         return found
@@ -138,13 +166,19 @@ class SessionTimeline:
         work.count += 1
         work.last = record
         work.before = self.axis.now
-        passed = self.axis.move(record.time, work.explained(record))
+        kind = record.type
+        explained = work.explained(kind, data) if kind in _EXPLAIN else work.delay
+        passed = self.axis.move(record.time, explained)
+        work.passed = passed.seconds
+        if passed.seconds > 0:
+            work.idle += passed.seconds
         if passed.cut or passed.seconds < 0:
             self._passed(record, passed)
-        work.end_wait(self)
-        if handler := _HANDLERS.get(record.type):
+        if work.wait >= 0:
+            work.end_wait(self)
+        if handler := _HANDLERS.get(kind):
             handler(self, record, data)
-        work.type = record.type
+        work.type = kind
 
     # What the handlers use
 
@@ -179,11 +213,12 @@ class SessionTimeline:
     def close_request(self, state: str, note: str = "") -> None:
         """End the open request without an answer."""
         work = self._work
-        if (step := work.request) is None:
+        if (request := work.request) is None:
             return
+        step = request.step
         step.end, step.state, step.note = self.now, state, note
         step.seconds = work.since(self, step)
-        self.bar(work.place, work.attempt, failed=True)
+        self.bar(request.place, request.attempt, failed=True)
         work.request = None
 
     def close_calls(self, state: str) -> None:
@@ -191,11 +226,13 @@ class SessionTimeline:
         for id_ in [*self._work.calls]:
             self.end_call(id_, self._work.calls[id_].time, {}, state)
 
-    def end_call(self, id_: str, time: str, data: dict[str, Any], state: str, record: str = "") -> None:
+    def end_call(
+        self, id_: str, time: str, data: dict[str, Any], state: str, record: str = ""
+    ) -> None:
         """Append a call with its result."""
         call = self._work.calls.pop(id_, None)
         now, seconds = self.now, _number(data.get("seconds"))
-        block = as_meant(call.block) if call else {"name": data.get("name"), "input": {}}
+        block: Block = as_meant(call.block) if call else {"name": data.get("name")}
         name = string_of(block.get("name"))
         asks = words_of(name).asks or name in _ASKS
         begun = call.at if call else now
@@ -205,7 +242,9 @@ class SessionTimeline:
         else:
             start = max(begun, now - seconds)
         label = _call_label(block, call.label if call else "")
-        step = TimelineStep("question" if asks else "call", start, now, time, seconds, label, record)
+        step = TimelineStep(
+            "question" if asks else "call", start, now, time, seconds, label, record
+        )
         step.state, step.call_id = state, id_
         details = object_of(data.get("details"))
         step.files = _files(name, object_of(block.get("input")), details) if not state else ()
@@ -232,7 +271,6 @@ class SessionTimeline:
 
     def _passed(self, record: Record, passed: Passed) -> None:
         """Say where the axis leaves time out, or where the clock jumped."""
-        self._work.passed = passed.seconds
         if passed.jumped_back:
             label = f"The clock jumped back by {wait_time(-passed.seconds)}"
         elif passed.cut > 0:
@@ -241,7 +279,9 @@ class SessionTimeline:
             return
         work = self._work
         idle = work.request is None and not work.calls
-        step = TimelineStep("pause", work.before, self.now, record.time, passed.seconds, label, record.id)
+        step = TimelineStep(
+            "pause", work.before, self.now, record.time, passed.seconds, label, record.id
+        )
         if passed.jumped_back:
             step.note = "The order of the record counts here."
         elif idle:
@@ -266,37 +306,41 @@ class _Work:
     passed: float = 0.0
     sizes: ContextSizes = field(default_factory=ContextSizes)
     calls: dict[str, _OpenCall] = field(default_factory=dict[str, _OpenCall])
-    request: TimelineStep | None = None
-    place: int = 0
-    attempt: float = 0.0
-    """Since when the open request is tried."""
+    request: _OpenRequest | None = None
     wait: int = -1
     """The step that waits now."""
     delay: float = 0.0
     prompts: int = 0
+    number: int = 0
+    """Of the last request."""
+    sent: RequestInput | None = None
+    """The last one that was answered."""
+    idle: float = 0.0
+    """The seconds by the clock since then."""
     known: dict[str, ModelPrice | None] = field(default_factory=dict[str, "ModelPrice | None"])
     verdicts: dict[str, str] = field(default_factory=dict[str, str])
     agents: dict[str, tuple[float, str]] = field(default_factory=dict[str, tuple[float, str]])
     jobs: dict[str, float] = field(default_factory=dict[str, float])
     broken: int = -1
     """The last break, until it is billed."""
+    explained_break: bool = False
+    """The record says why the next request isn't cached."""
 
-    def explained(self, record: Record) -> float:
-        """The seconds before a record in which something is known to have run."""
-        match record.type:
+    def explained(self, kind: str, data: dict[str, Any]) -> float:
+        """The seconds before a record of one of `_EXPLAIN` in which something is known to have
+        run."""
+        match kind:
             case "assistant":
-                return _LONG_S if self.request is not None or self.type else 0.0
+                return _LONG_S
             case "tool_result":
-                asks = words_of(string_of(record.data.get("name"))).asks
-                return _ASKED_S if asks else _number(record.data.get("seconds"))
+                asks = words_of(string_of(data.get("name"))).asks
+                return _ASKED_S if asks else _number(data.get("seconds"))
             case "permission":
-                return _ASKED_S if record.data.get("by") == "person" else 0.0
-            case "compaction" | "exam" | "memory" | "unused":
-                return _ASKED_S
+                return _ASKED_S if data.get("by") == "person" else 0.0
             case "sub_agent":
-                return 0.0 if record.data.get("state") == "started" else _AGENT_S
+                return 0.0 if data.get("state") == "started" else _AGENT_S
             case _:
-                return self.delay
+                return _ASKED_S
 
     def price(self, model: str, prices: Mapping[str, Price]) -> ModelPrice | None:
         """The price of a model, looked up once."""
@@ -312,13 +356,12 @@ class _Work:
 
     def end_wait(self, timeline: SessionTimeline) -> None:
         """End the wait that the record before has begun."""
-        if self.wait < 0:
-            return
         step = timeline.steps[self.wait]
         step.end = min(timeline.now, step.at + self.delay) if self.delay else timeline.now
         step.state = ""
         timeline.bar(self.wait)
-        self.attempt = step.end
+        if self.request is not None:
+            self.request.attempt = step.end
         self.wait, self.delay = -1, 0.0
 
 
@@ -345,9 +388,8 @@ def _request(line: SessionTimeline, record: Record, data: dict[str, Any]) -> Non
     model, number = string_of(data.get("model")), data.get("n")
     step = TimelineStep("request", line.now, line.now, record.time, 0.0, model, record.id)
     step.model, step.state = model, "running"
-    step.number = number if isinstance(number, int) else 0
-    work.place = line.put(step)
-    work.request, work.attempt = step, line.now
+    work.number = step.number = number if isinstance(number, int) else work.number + 1
+    work.request = _OpenRequest(step, line.put(step), line.now)
 
 
 def _answer(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
@@ -356,14 +398,15 @@ def _answer(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None
         work.sizes.add(record)
         _calls(line, record, data)
         return
-    usage, step = Usage.from_json(data.get("usage")), work.request
-    if step is None:  # another program's session, or an old one: they don't record requests
+    usage, request = Usage.from_json(data.get("usage")), work.request
+    if request is None:  # another program's session, or an old one: they don't record requests
         line.close_calls("no result")
         step = TimelineStep("request", work.before, line.now, record.time, 0.0, "", record.id)
         step.seconds = line.now - work.before
-        work.place = line.put(step)
-        work.attempt = work.before
+        work.number = step.number = work.number + 1
+        request = _OpenRequest(step, line.put(step), work.before)
     else:
+        step = request.step
         step.seconds = work.since(line, step)
     step.end, step.state = line.now, ""
     step.model = string_of(data.get("model")) or step.model
@@ -384,13 +427,37 @@ def _answer(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None
     step.usd = None
     if usage.total:
         step.usd = line.pay(step.model, usage, batch=bool(data.get(BATCH)))
-    line.requests.add(line.anchors[work.place], work.place)
+    line.requests.add(line.anchors[request.place], request.place)
     line.inputs.append(whole)
     line.news.append(whole - cached)
-    line.bar(work.place, work.attempt)
+    line.bar(request.place, request.attempt)
     work.request = None
+    _cache_lost(line, step, step.sent)
     work.sizes.add(record)
     _calls(line, record, data)
+
+
+def _cache_lost(line: SessionTimeline, step: TimelineStep, sent: RequestInput) -> None:
+    """Say where the server had lost what it cached, and nothing in the record explains it."""
+    work = _work(line)
+    before, work.sent, idle, work.idle = work.sent, sent, work.idle, 0.0
+    explained, work.explained_break = work.explained_break, False
+    if explained or before is None or not (before.cached or before.written):
+        return
+    kept = min(before.cached + before.written, sent.tokens)
+    lost = kept - sent.cached
+    if lost < _LOST_TOKENS or lost < kept / 2:
+        return
+    why = f" after {wait_time(idle)} without a request" if idle >= _CACHE_LIFE_S else ""
+    label = f"The server had not kept its cache{why}: {lost:,} tokens paid for again"
+    mark = TimelineStep("break", step.at, step.at, step.time, 0.0, label, step.record)
+    mark.tokens, mark.model, mark.usd = lost, step.model, None
+    if price := work.price(step.model, line.prices):
+        written, prompt = min(lost, sent.written), sent.tokens
+        again = price.forecast(written=written, fresh=lost - written, prompt=prompt)
+        mark.usd = max(0.0, again - price.forecast(read=lost, prompt=prompt))
+    mark.note = "worked out from the server's counts"
+    line.put(mark, "context")
 
 
 def _calls(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
@@ -433,10 +500,10 @@ def _permission(line: SessionTimeline, record: Record, data: dict[str, Any]) -> 
 def _wait(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
     """Take a retry, a park or a change of models."""
     work = _work(line)
-    if work.request is not None:
-        work.request.end = line.now
-        line.bar(work.place, work.attempt, failed=True)
-        work.attempt = line.now
+    if (request := work.request) is not None:
+        request.step.end = line.now
+        line.bar(request.place, request.attempt, failed=True)
+        request.attempt = line.now
     step = TimelineStep("wait", line.now, line.now, record.time, 0.0, _words(record), record.id)
     if record.type == "failover":
         line.put(step, "trouble")
@@ -488,6 +555,7 @@ def _job_ended(line: SessionTimeline, record: Record, data: dict[str, Any]) -> N
 def _compaction(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
     work = _work(line)
     work.sizes.compact(record)
+    work.explained_break = True
     before, after = (_whole(data.get(f"tokens_{name}")) for name in ("before", "after"))
     label = f"{plural(_whole(data.get('messages_removed')), 'message')} summarized"
     step = TimelineStep("compaction", work.before, line.now, record.time, 0.0, label, record.id)
@@ -516,6 +584,7 @@ def _aside(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
 
 def _break(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
     work = _work(line)
+    work.explained_break = True
     work.sizes.drop_thinking(data.get("from"))
     step = TimelineStep("break", line.now, line.now, record.time, 0.0, _words(record), record.id)
     usd = data.get("cost_usd")
@@ -667,8 +736,7 @@ def _files(name: str, given: dict[str, Any], details: dict[str, Any]) -> tuple[s
 
 def _number(value: object) -> float:
     """A number of seconds that can be counted with; 0 for anything else."""
-    ok = isinstance(value, int | float) and 0 < value < 1e9
-    return float(value) if ok else 0.0
+    return float(value) if isinstance(value, int | float) and 0 < value < 1e9 else 0.0
 
 
 def _whole(value: object) -> int:

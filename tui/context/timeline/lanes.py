@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from tui.core.dataclass import dataclass, field
@@ -100,5 +101,5 @@ class Sums:
     def between(self, edges: Sequence[float]) -> Iterator[float]:
         """Sum up each stretch between two of the moments, without its end."""
         places = [bisect_left(self.times, edge) for edge in edges]
-        for first, last in zip(places, places[1:], strict=False):
+        for first, last in pairwise(places):
             yield self._sums[last] - self._sums[first]

@@ -9,6 +9,7 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import structs
@@ -253,6 +254,24 @@ async def context(frontend: ScreenFrontend, _: str) -> None:
         frontend.app.push_screen(ContextScreen(agent, frontend.renderer.show, root))
 
 
+async def timeline(frontend: ScreenFrontend, _: str) -> None:
+    """Show the session in time. What is folded is kept: it opens at once the next time."""
+    from tui.ui.screens.timeline import TimelineScreen  # noqa: PLC0415 - on demand
+    from tui.ui.screens.timeline_moment import MomentOpener  # noqa: PLC0415
+
+    if (agent := frontend.conversation.open_agent()) is None:
+        return
+    services = frontend.services
+    data, open_agent = services.folders.data, partial(open_sub_agent, frontend)
+    opener = MomentOpener(frontend.app, data, services.workspace, open_agent)
+    screen = TimelineScreen(agent, services.settings.now.prices, opener, frontend.timeline)
+
+    def keep(_: None) -> None:
+        frontend.timeline = screen.timeline
+
+    frontend.app.push_screen(screen, keep)
+
+
 async def pin(frontend: ScreenFrontend, _: str) -> None:
     await mark(frontend, "pin")
 
@@ -379,6 +398,7 @@ _VIEWS = (
         keys,
         copy,
         context,
+        timeline,
         pin,
         find,
         output,
