@@ -110,7 +110,10 @@ class WorkedSession:
             self.add(
                 "permission",
                 chance.uniform(2, 40),
-                call_id=id_, tool=name, subject=label, answer="once",
+                call_id=id_,
+                tool=name,
+                subject=label,
+                answer="once",
                 by="person",
             )
         details: dict[str, Any] = {}

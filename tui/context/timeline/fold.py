@@ -411,8 +411,9 @@ def _answer(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None
     step.end, step.state = line.now, ""
     step.model = string_of(data.get("model")) or step.model
     step.label = step.model
-    if data.get("stop_reason") in {"max_tokens", "refusal", "model_context_window_exceeded"}:
-        step.note = f"The answer ended early: {data['stop_reason']}."
+    reason = string_of(data.get("stop_reason"))
+    if reason in {"max_tokens", "refusal", "model_context_window_exceeded"}:
+        step.note = f"The answer ended early: {reason}."
     whole = usage.prompt_tokens
     if usage.context_tokens:
         whole = min(whole, usage.context_tokens)
@@ -482,7 +483,7 @@ def _result(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None
 
 
 def _permission(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
-    refused = data.get("answer") in {"no", "deny"}
+    refused = string_of(data.get("answer")) in {"no", "deny"}
     if data.get("by") != "person":
         return
     work = _work(line)

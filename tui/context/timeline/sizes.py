@@ -142,7 +142,7 @@ def _weigh(content: list[Block]) -> tuple[float, float]:
         kind = block.get("type")
         if kind == "text" and isinstance(text := block.get("text"), str):
             own += estimate.weight(text)
-        elif kind in {"thinking", "redacted_thinking"}:
+        elif kind in ("thinking", "redacted_thinking"):
             thought += estimate.block_weight(block)
         else:
             own += estimate.block_weight(block)

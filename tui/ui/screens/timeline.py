@@ -37,6 +37,7 @@ FOLLOW_S: Final = 1.0
 TALL: Final = 32
 _AT_ONCE: Final = 500
 """Most new records that are added without a thread."""
+_SORTS: Final = {"prompt": "prompt", "context": "cache restart", "trouble": "trouble"}
 _KEYS: Final[Keys] = (
     ("enter", "open"),
     ("← →", "time"),
@@ -219,7 +220,7 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         """Go to the next or the previous mark of a sort."""
         step = self.timeline.marks[sort].next(self.view.cursor, by)
         if step is None:
-            self.notice.say(f"No {'further' if by > 0 else 'earlier'} one.")
+            self.notice.say(f"No {'later' if by > 0 else 'earlier'} {_SORTS[sort]}.")
         else:
             self.view.move_to(step)
 
