@@ -39,7 +39,9 @@ def run(session: WorkedSession, command: str, code: int, output: str = "", n: in
     session.add(
         "tool_result",
         3,
-        **{"call_id": f"c{n}", "name": "run_command", "is_error": code != 0},
+        call_id=f"c{n}",
+        name="run_command",
+        is_error=code != 0,
         content=[{"type": "text", "text": output}],
         seconds=3.0,
         details={"exit_code": code},
@@ -226,7 +228,7 @@ def test_days_without_anything_are_cut_out_and_said() -> None:
     assert made.now - before == 30
     (pause,) = of_kind(made, "pause")
     assert pause.label == "3 days passed"
-    assert "not drawn" in pause.note
+    assert "aren't drawn" in pause.note
 
 
 def test_an_unknown_price_is_unknown_and_not_nothing() -> None:
@@ -277,7 +279,7 @@ def test_an_empty_session_has_no_steps() -> None:
 _LINES = whole_session()
 _TIMES = (
     "2026-11-21T09:00:00Z", "2026-11-21T09:00:05Z", "2026-11-20T09:00:00Z", "2031-01-01T00:00:00Z",
-    "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "2026-11-21T09:00:00", "yesterday", "",
+    "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "2026-11-21T09:00:00", "today", "",
 )  # fmt: skip
 
 
@@ -298,7 +300,8 @@ def test_damaged_records_in_any_order_are_folded_and_the_axis_only_grows(
         now = made.now
     assert len(made.steps) == len(made.anchors)
     assert all(one <= other for one, other in pairwise(made.anchors))
-    assert all(0 <= step.at <= step.end <= now for step in made.steps if step.state != "running")
+    ended = [step for step in made.steps if step.state != "running"]
+    assert all(0 <= step.at <= step.end <= now for step in ended)
     json.dumps([step.label for step in made.steps])
 
 

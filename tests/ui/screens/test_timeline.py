@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -26,15 +25,11 @@ from tests.ui.screens.driving import (
     until,
 )
 from tui.session.records import Record
-from tui.ui.screens.reports import DiffScreen
 from tui.ui.screens.read_screen import ReadScreen
+from tui.ui.screens.reports import DiffScreen
 from tui.ui.screens.timeline import TimelineScreen
 from tui.ui.screens.timeline_moment import MomentOpener, SentRequestScreen
 from tui.ui.widgets.conversation.items import AssistantItem
-
-
-async def nobody(_: str) -> None:
-    raise AssertionError("no sub-agent is there to be opened")
 
 
 @asynccontextmanager
@@ -50,7 +45,7 @@ async def looking(
     )
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: session_open(app))
-        opener = MomentOpener(app, Path("/nowhere"), Path("/w"), nobody)
+        opener = MomentOpener(app.frontend)
         screen = TimelineScreen(agent, {}, opener)
         await app.push_screen(screen)
         await until(pilot, lambda: bool(screen.timeline.steps) or not records)
@@ -66,13 +61,13 @@ def drawn(screen: TimelineScreen) -> list[str]:
     return [view.render_line(y).text for y in range(view.size.height)]
 
 
-async def test_f7_opens_the_moment_that_is_now_and_follows_the_session() -> None:
+async def test_f8_opens_the_moment_that_is_now_and_follows_the_session() -> None:
     world = World()
     world.scripts.extend([turn(*answer("One.")), turn(*answer("Two."))])
     async with running(world) as (app, pilot):
         await say(pilot, "first")
         await until(pilot, lambda: len(items(app, AssistantItem)) == 1)
-        await pilot.press("f7")
+        await pilot.press("f8")
         await until(pilot, lambda: isinstance(app.screen, TimelineScreen))
         screen = cast("TimelineScreen", app.screen)
         await until(pilot, lambda: "In prompt 1: “first”" in words(screen))
@@ -82,7 +77,7 @@ async def test_f7_opens_the_moment_that_is_now_and_follows_the_session() -> None
         screen.follow()
         assert "2 prompts" in words(screen, "title")
         assert "In prompt 2: “second”" in words(screen)
-        await pilot.press("f7")
+        await pilot.press("f8")
         await until(pilot, lambda: app.screen is app.chat)
 
 
@@ -92,7 +87,7 @@ async def test_enter_opens_the_request_as_it_was_sent() -> None:
     async with running(world) as (app, pilot):
         await say(pilot, "first")
         await until(pilot, lambda: len(items(app, AssistantItem)) == 1)
-        await pilot.press("f7")
+        await pilot.press("f8")
         await until(pilot, lambda: isinstance(app.screen, TimelineScreen))
         screen = cast("TimelineScreen", app.screen)
         await until(pilot, lambda: "In prompt 1" in words(screen))
@@ -175,7 +170,7 @@ async def test_looking_closer_names_the_calls_and_0_shows_everything() -> None:
 
 
 async def test_enter_on_a_call_shows_what_was_asked_and_what_came() -> None:
-    async with looking(WorkedSession().made(3, 12)) as (screen, pilot, _):
+    async with looking(WorkedSession().made(3, 12)) as (_, pilot, _grown):
         await pilot.press("home", "t", "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, ReadScreen))
         text = cast("ReadScreen", pilot.app.screen).text
@@ -212,11 +207,11 @@ async def test_what_comes_is_followed_only_from_the_end() -> None:
     records = WorkedSession().made(4, 10)
     async with looking(records[:-40]) as (screen, pilot, grown):
         await pilot.press("home")
-        grown += records[-40:-20]
+        grown.extend(records[-40:-20])
         screen.follow()
         assert screen.view.cursor == 0
         await pilot.press("end")
-        grown += records[-20:]
+        grown.extend(records[-20:])
         screen.follow()
         assert screen.view.cursor == len(screen.timeline.steps) - 1
 

@@ -251,7 +251,7 @@ def _doubts(timeline: SessionTimeline) -> Iterator[str]:
     back = [step for step in pauses if step.seconds < 0]
     cut = sum(step.seconds - (step.end - step.at) for step in pauses if step.seconds > 0)
     if cut >= 1:
-        yield f"{duration(cut)} in which nothing is known to have run are not counted."
+        yield f"{duration(cut)} in which nothing is known to have run aren't counted."
     if back:
         yield f"The clock jumped back {plural(len(back), 'time')}: the order of the record counts."
     if timeline.axis.untimed:

@@ -135,7 +135,9 @@ def _rows(
         wanted += [(kind, n) for n, lane in rows if n and lane.between(*window)]
     room = height - max(3, height // 3)
     order = ("cache", "context", "axis", *_LANES, "tests", "files", "cost")
-    chosen = sorted(wanted[: max(min(1, height - 1), room)], key=lambda one: (order.index(one[0]), one[1]))
+    chosen = sorted(
+        wanted[: max(min(1, height - 1), room)], key=lambda one: (order.index(one[0]), one[1])
+    )
     return [_row(timeline, window, edges, *one) for one in chosen]
 
 

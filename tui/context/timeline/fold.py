@@ -285,10 +285,10 @@ class SessionTimeline:
         if passed.jumped_back:
             step.note = "The order of the record counts here."
         elif idle:
-            step.note = f"{wait_time(passed.cut)} of it are not drawn."
+            step.note = f"{wait_time(passed.cut)} of it aren't drawn."
         else:
             step.note = (
-                f"{wait_time(passed.cut)} of it are not drawn: nothing is known to have run, so"
+                f"{wait_time(passed.cut)} of it aren't drawn: nothing is known to have run, so"
                 " someone was waited for, the computer slept, or its clock was changed."
             )
         self.put(step, "pause")

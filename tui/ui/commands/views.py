@@ -9,7 +9,6 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import structs
@@ -182,7 +181,7 @@ async def jobs(frontend: ScreenFrontend, argument: str) -> None:
 
 
 async def agents(frontend: ScreenFrontend, _: str) -> None:
-    from tui.ui.screens.sub_agents import AgentsScreen  # noqa: PLC0415 - on demand
+    from tui.ui.screens.sub_agents import AgentsScreen, open_sub_agent  # noqa: PLC0415 - on demand
 
     if agent := frontend.conversation.open_agent():
         stored = await asyncio.to_thread(agent.find_agents)
@@ -217,24 +216,6 @@ async def skills(frontend: ScreenFrontend, _: str) -> None:
         frontend.put_prompt(f"/{name} ")
 
 
-async def open_sub_agent(frontend: ScreenFrontend, call_id: str) -> None:
-    """Show the sub-agent that a call started."""
-    from tui.core.errors import HoldfastError  # noqa: PLC0415 - as below: on demand
-    from tui.ui.screens.sub_agents import SubAgentScreen  # noqa: PLC0415
-
-    agent = frontend.conversation.agent
-    one = agent.sub_agents.of_call(call_id) if agent else None
-    if agent is None or one is None:
-        frontend.say("This call started no sub-agent.")
-        return
-    try:
-        records = await asyncio.to_thread(agent.sub_agents.records_of, one)
-    except HoldfastError as error:
-        frontend.say(error.message, "warning", hint=error.hint)
-        return
-    frontend.app.push_screen(SubAgentScreen(one, records, frontend.services.clock))
-
-
 async def status(frontend: ScreenFrontend, _: str) -> None:
     agent = frontend.conversation.open_agent()
     if agent is None:
@@ -261,10 +242,8 @@ async def timeline(frontend: ScreenFrontend, _: str) -> None:
 
     if (agent := frontend.conversation.open_agent()) is None:
         return
-    services = frontend.services
-    data, open_agent = services.folders.data, partial(open_sub_agent, frontend)
-    opener = MomentOpener(frontend.app, data, services.workspace, open_agent)
-    screen = TimelineScreen(agent, services.settings.now.prices, opener, frontend.timeline)
+    prices, opener = frontend.services.settings.now.prices, MomentOpener(frontend)
+    screen = TimelineScreen(agent, prices, opener, frontend.timeline)
 
     def keep(_: None) -> None:
         frontend.timeline = screen.timeline

@@ -1,4 +1,4 @@
-"""/timeline (F7): the session in time, followed while a turn runs."""
+"""/timeline (F8): the session in time, followed while a turn runs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(TIMELINE_KEYS),
-        Binding("escape,q,f7", "dismiss", "back", show=False),
+        Binding("escape,q,f8", "dismiss", "back", show=False),
     ]
     AUTO_FOCUS: ClassVar[str | None] = "TimelineView"
 
@@ -193,8 +193,8 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
             Content("\n").join([Content.styled(lines[0], "bold"), *map(Content, lines[1:])])
         )
 
-    @on(TimelineView.Moved)
-    def _moved(self, event: TimelineView.Moved) -> None:
+    @on(TimelineView.StepChanged)
+    def _moved(self, event: TimelineView.StepChanged) -> None:
         event.stop()
         self.notice.clear()
         self._show_moment()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -25,6 +25,7 @@ from tui.core.text_cleaning import clean, one_line
 from tui.session.records import Record
 from tui.ui.screens.read_screen import ReadScreen
 from tui.ui.screens.reports import DiffScreen
+from tui.ui.screens.sub_agents import open_sub_agent
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.file_viewer.line_file import LineFile
 from tui.ui.widgets.file_viewer.pane import FilePane
@@ -33,6 +34,7 @@ from tui.ui.widgets.panes import PaneRule
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
+    from tui.ui.frontend import ScreenFrontend
 
 _CHARS: Final = 200_000
 """Most characters of a result that are shown."""
@@ -73,26 +75,21 @@ class SentRequestScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportInco
 
 
 class MomentOpener:
-    """Opens moments of a session on screens above. `data` is the program's data folder, `root` the
-    workspace; `open_agent` shows the sub-agent that a call started."""
+    """Opens moments of the open session on screens above the timeline."""
 
-    def __init__(
-        self,
-        app: App[Any],
-        data: Path,
-        root: Path,
-        open_agent: Callable[[str], Awaitable[None]],
-    ) -> None:
-        self._app, self._data, self._root, self._open_agent = app, data, root, open_agent
+    def __init__(self, frontend: ScreenFrontend) -> None:
+        self._frontend = frontend
+        self._app = cast("App[Any]", frontend.app)
 
     async def open(self, agent: Agent, step: TimelineStep) -> str:
         """Open the moment at a step. Returns why it can't be opened, "" where it was."""
         records = list(agent.session.records)
         if step.kind == "agent" and agent.sub_agents.of_call(step.call_id) is not None:
-            await self._open_agent(step.call_id)
+            await open_sub_agent(self._frontend, step.call_id)
             return ""
         if step.kind == "request" and step.number:
-            sent = await asyncio.to_thread(_sent, step, records, self._data)
+            data = self._frontend.services.folders.data
+            sent = await asyncio.to_thread(_sent, step, records, data)
             if sent is not None:
                 self._app.push_screen(SentRequestScreen(*sent))
                 return ""
@@ -108,7 +105,8 @@ class MomentOpener:
     async def workspace(self, agent: Agent, step: TimelineStep) -> str:
         """Show what the session had changed in the workspace by a step. Returns why it can't be
         shown, "" where it is."""
-        found = await asyncio.to_thread(diff_until, agent, step.record, self._root)
+        root = self._frontend.services.workspace
+        found = await asyncio.to_thread(diff_until, agent, step.record, root)
         if isinstance(found, str):
             return found
         count, text = found

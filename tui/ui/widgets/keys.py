@@ -152,7 +152,7 @@ SCREEN_KEYS = (
     _own("output", "app.output", "F4", "show or hide the output"),
     _own("next_effort", "app.next_effort", "F5", "next effort level", "next effort"),
     _own("jobs", "app.command('jobs')", "F6", "background commands"),
-    _own("timeline", "app.command('timeline')", "F7", "the session in time"),
+    _own("timeline", "app.command('timeline')", "F8", "the session in time"),
     _own("tasks", "app.command('tasks')", "Ctrl+T", "tasks in this folder"),
     _own("suspend", "app.suspend_process", "", ""),  # explained with the prompt
 )
@@ -267,7 +267,7 @@ TIMELINE_KEYS = (
     Key("plus,equals_sign", "zoom(1)", "+, -, 0", "zoom in, out, show all"),
     Key("minus", "zoom(-1)", "", ""),
     Key("0", "zoom(0)", "", ""),
-    Key("enter", "open", "Enter", "open the moment: the request as sent, the call, the diff"),
+    Key("enter", "open", "Enter", "open the moment: request, call or diff"),
     Key("w", "workspace", "w", "what had changed in the workspace by then"),
     Key("y", "copy", "y", "copy the words about the moment"),
 )
@@ -401,7 +401,7 @@ _TABLES = (
     ("A plan", PLAN_KEYS, "PlanModal"),
     ("While a retry waits", BANNER_KEYS, "RetryBanner"),
     ("Context (F2)", CONTEXT_KEYS, "ContextScreen ContextItemScreen"),
-    ("Timeline (F7)", TIMELINE_KEYS, "TimelineScreen"),
+    ("Timeline (F8)", TIMELINE_KEYS, "TimelineScreen"),
     ("Tasks (Ctrl+T)", TASK_KEYS, "TasksScreen"),
     ("Sessions (F3)", SESSION_KEYS, "SessionsScreen"),
     ("Branches (/tree)", BRANCH_KEYS, "BranchesScreen"),

@@ -65,7 +65,7 @@ class TimelineView(Widget, can_focus=True):
     cursor: reactive[int] = reactive(0, repaint=False)
 
     @dataclass
-    class Moved(Message):
+    class StepChanged(Message):
         """The cursor is on another step."""
 
         step: int
@@ -78,7 +78,7 @@ class TimelineView(Widget, can_focus=True):
         self._rows: Sequence[PictureRow] = ()
         self._strips: dict[int, Strip] = {}
         self._colors: dict[str, Color | None] = {}
-        self._looks: dict[tuple[str, str], Style] = {}
+        self._cell_styles: dict[tuple[str, str], Style] = {}
 
     @property
     def columns(self) -> int:
@@ -110,7 +110,7 @@ class TimelineView(Widget, can_focus=True):
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._colors, self._looks, self._strips = {}, {}, {}
+        self._colors, self._cell_styles, self._strips = {}, {}, {}
 
     # The cursor
 
@@ -121,9 +121,9 @@ class TimelineView(Widget, can_focus=True):
         if steps and (window := self.window) is not None:
             at, width = steps[self.cursor].at, window.end - window.start
             if not window.start <= at < window.end:
-                self._look(at - width / 2, width)
+                self._scroll_to(at - width / 2, width)
         self.refresh()
-        self.post_message(self.Moved(self.cursor))
+        self.post_message(self.StepChanged(self.cursor))
 
     def move(self, by: int) -> None:
         """Move by columns: at least one step."""
@@ -158,10 +158,10 @@ class TimelineView(Widget, can_focus=True):
             at = steps[self.cursor].at
             share = (at - sight.start) / (sight.end - sight.start)
             width = max(width, self.columns * _CLOSEST_S)
-            self._look(at - width * max(0.1, min(0.9, share)), width)
+            self._scroll_to(at - width * max(0.1, min(0.9, share)), width)
         self.draw()
 
-    def _look(self, start: float, width: float) -> None:
+    def _scroll_to(self, start: float, width: float) -> None:
         end = whole(self.timeline).end
         start = max(0.0, min(start, end - width))
         self.window = Window(start, start + width)
@@ -191,36 +191,36 @@ class TimelineView(Widget, can_focus=True):
         x = label_width(self.size.width) + 1 + place
         text, fg, bg = row.cells[place]
         if text in _LOW:
-            mark = Segment("│", self._look_of("text", ""))
+            mark = Segment("│", self._style_of("text", ""))
         elif text in _HIGH and not cast("App[Any]", self.app).no_color:
-            mark = Segment("│", self._look_of("ink", fg))
+            mark = Segment("│", self._style_of("ink", fg))
         else:
-            mark = Segment(text, self._look_of(fg, bg) + Style(reverse=True))
+            mark = Segment(text, self._style_of(fg, bg) + Style(reverse=True))
         return Strip.join([strip.crop(0, x), Strip([mark], 1), strip.crop(x + 1)])
 
     def _strip(self, row: PictureRow) -> Strip:
         """Make the segments of a row: cells of one look beside each other are one."""
         label = f"{row.label:>{label_width(self.size.width)}} "
-        segments = [Segment(label, self._look_of(row.role, ""))]
+        segments = [Segment(label, self._style_of(row.role, ""))]
         text, look = "", ("", "")
         for letter, fg, bg in row.cells:
             if (fg, bg) != look and text:
-                segments.append(Segment(text, self._look_of(*look)))
+                segments.append(Segment(text, self._style_of(*look)))
                 text = ""
             text, look = text + letter, (fg, bg)
-        segments.append(Segment(text, self._look_of(*look)))
+        segments.append(Segment(text, self._style_of(*look)))
         return Strip(segments, len(label) + len(row.cells)).adjust_cell_length(
             self.size.width, self.rich_style
         )
 
-    def _look_of(self, role: str, behind: str) -> Style:
-        look = self._looks.get((role, behind))
-        if look is None:
-            look = self.rich_style + Style(color=self._color(role))
+    def _style_of(self, role: str, behind: str) -> Style:
+        style = self._cell_styles.get((role, behind))
+        if style is None:
+            style = self.rich_style + Style(color=self._color(role))
             if behind:
-                look += Style(bgcolor=self._color(behind))
-            self._looks[role, behind] = look
-        return look
+                style += Style(bgcolor=self._color(behind))
+            self._cell_styles[role, behind] = style
+        return style
 
     def _color(self, role: str) -> Color | None:
         """The color of a role; that of a part from the cache is nearer to the background."""
