@@ -55,7 +55,7 @@ def test_the_cost_is_that_of_the_session() -> None:
     records = WorkedSession().made(8, 12)
     cost = session_cost(records, {}).session.usd
     assert cost
-    assert folded(records).usd == pytest.approx(cost)
+    assert folded(records).usd == pytest.approx(cost)  # pyright: ignore[reportUnknownMemberType]
 
 
 def test_the_parts_of_a_request_add_up_to_what_the_server_counted() -> None:
@@ -127,7 +127,7 @@ def test_what_the_server_had_not_kept_is_said_with_its_price() -> None:
     run(session, "ls", 0, n=1)
     run(session, "ls", 0, n=2)
     assert of_kind(folded(session.records), "break") == []
-    session._cached = 0
+    session.cached = 0
     asked(session, after=900)
     run(session, "ls", 0, n=3)
     (lost,) = of_kind(folded(session.records), "break")

@@ -31,7 +31,7 @@ class WorkedSession:
     records: list[Record] = field(default_factory=list[Record])
     time: datetime = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
     _prompt: int = 9_000
-    _cached: int = 0
+    cached: int = 0
     _requests: int = 0
     _calls: int = 0
 
@@ -67,15 +67,15 @@ class WorkedSession:
         """Append a request and its answer."""
         self._requests += 1
         self.add("request", 0.05, n=self._requests, model=self.model, messages=1)
-        new = self._prompt - self._cached
+        new = self._prompt - self.cached
         usage = {
             "input_tokens": min(new, 12),
             "output_tokens": output,
             "cache_creation_input_tokens": max(0, new - 12),
-            "cache_read_input_tokens": self._cached,
+            "cache_read_input_tokens": self.cached,
         }
         self.add("assistant", seconds, content=content, model=self.model, usage=usage)
-        self._cached, self._prompt = self._prompt, self._prompt + output
+        self.cached, self._prompt = self._prompt, self._prompt + output
 
     def _step(self, chance: random.Random, step: int, *, last: bool, red: bool) -> bool:
         if last:
@@ -141,7 +141,7 @@ class WorkedSession:
         return red
 
     def _compaction(self) -> None:
-        before, self._prompt, self._cached = self._prompt, 14_000, 9_000
+        before, self._prompt, self.cached = self._prompt, 14_000, 9_000
         self.add(
             "compaction",
             12,
@@ -171,12 +171,12 @@ class WorkedSession:
             usage = {
                 "input_tokens": 12,
                 "output_tokens": 40,
-                "cache_read_input_tokens": self._cached,
+                "cache_read_input_tokens": self.cached,
             }
             said = [{"type": "text", "text": "Going on."}]
             self.add("assistant", 16, content=said, model=self.model, usage=usage)
             return
-        self._cached = 0  # as if the cache had expired
+        self.cached = 0  # as if the cache had expired
         spent = [{"model": "claude-haiku-5-5", "requests": 4, "usage": {"input_tokens": 90_000}}]
         calls = [
             {

@@ -40,7 +40,7 @@ async def looking(
     app, grown = app_of(World()), list(records)
     agent: Any = SimpleNamespace(
         session=SimpleNamespace(records=grown),
-        sub_agents=SimpleNamespace(of_call=lambda _: None),
+        sub_agents=SimpleNamespace(of_call=dict[str, Any]().get),
         checkpoints=None,
     )
     async with app.run_test(size=size) as pilot:

@@ -63,9 +63,6 @@ def moment_lines(timeline: SessionTimeline, place: int) -> list[str]:
         lines += _input_lines(step.sent)
     if step.note:
         lines.append(step.note)
-    if step.verdict:
-        turned = f", {'turned' if step.turned else 'still'} {step.verdict}" if step.verdict else ""
-        lines.append(f"{step.check}{turned}")
     if step.files:
         more = f" and {len(step.files) - 3} more" if len(step.files) > 3 else ""
         lines.append(f"Changed {', '.join(map(one_line, step.files[:3]))}{more}")

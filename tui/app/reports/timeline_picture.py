@@ -329,7 +329,20 @@ def _column(
     if sent is None or not most:
         return [_EMPTY] * height
     tops, roles = _layers(sent.parts, max(0, sent.tokens - new), height * 8 / most, colors=colors)
-    return [_stacked(tops, roles, row * 8, colors=colors) for row in range(height)]
+    cells: list[Cell] = []
+    layer = 0
+    while len(cells) < height:
+        bottom = len(cells) * 8
+        while layer < len(tops) and tops[layer] <= bottom:
+            layer += 1
+        if layer == len(tops):
+            cells += [_EMPTY] * (height - len(cells))
+        elif rows := min(tops[layer] // 8, height) - len(cells):
+            full = "█" if colors else TEXTURES[roles[layer]]
+            cells += [(full, roles[layer], "")] * rows
+        else:
+            cells.append(_mixed(tops, roles, bottom, colors=colors))
+    return cells
 
 
 def _layers(
@@ -351,8 +364,9 @@ def _layers(
     return tops, roles
 
 
-def _stacked(tops: Sequence[int], roles: Sequence[str], bottom: int, *, colors: bool) -> Cell:
-    """The cell whose lower edge is so many eighths above the ground."""
+def _mixed(tops: Sequence[int], roles: Sequence[str], bottom: int, *, colors: bool) -> Cell:
+    """The cell of several layers, or of the last one's end, whose lower edge is so many eighths
+    above the ground."""
     inside: list[tuple[int, str]] = []
     floor = 0
     for top, role in zip(tops, roles, strict=True):
@@ -360,15 +374,11 @@ def _stacked(tops: Sequence[int], roles: Sequence[str], bottom: int, *, colors: 
         if height > 0:
             inside.append((height, role))
         floor = max(floor, top)
-    if not inside:
-        return _EMPTY
     filled = sum(height for height, _ in inside)
     largest = max(inside)[1]
     if not colors:
         return (TEXTURES[largest] if filled >= 4 else "▁", largest, "")
     if filled < 8:
         return (_EIGHTHS[filled], largest, "")
-    if len(inside) == 1:
-        return ("█", largest, "")
     lower, upper = inside[0], max(inside[1:])
     return (_EIGHTHS[lower[0]], lower[1], upper[1])

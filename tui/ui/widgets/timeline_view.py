@@ -121,7 +121,7 @@ class TimelineView(Widget, can_focus=True):
         if steps and (window := self.window) is not None:
             at, width = steps[self.cursor].at, window.end - window.start
             if not window.start <= at < window.end:
-                self._scroll_to(at - width / 2, width)
+                self._show_from(at - width / 2, width)
         self.refresh()
         self.post_message(self.StepChanged(self.cursor))
 
@@ -158,10 +158,10 @@ class TimelineView(Widget, can_focus=True):
             at = steps[self.cursor].at
             share = (at - sight.start) / (sight.end - sight.start)
             width = max(width, self.columns * _CLOSEST_S)
-            self._scroll_to(at - width * max(0.1, min(0.9, share)), width)
+            self._show_from(at - width * max(0.1, min(0.9, share)), width)
         self.draw()
 
-    def _scroll_to(self, start: float, width: float) -> None:
+    def _show_from(self, start: float, width: float) -> None:
         end = whole(self.timeline).end
         start = max(0.0, min(start, end - width))
         self.window = Window(start, start + width)
