@@ -132,6 +132,9 @@ def test_what_the_server_had_not_kept_is_said_with_its_price() -> None:
     run(session, "ls", 0, n=3)
     (lost,) = of_kind(folded(session.records), "break")
     assert "after 16 min without a request" in lost.label
+    session.cached, session.model = 0, "claude-opus-5-5"
+    run(session, "ls", 0, n=4)
+    assert "it was claude-sonnet-5-5's" in of_kind(folded(session.records), "break")[1].label
     assert lost.usd
     assert lost.tokens > 2_000
 

@@ -211,7 +211,7 @@ def _fullest(timeline: SessionTimeline) -> Iterator[str]:
 
 
 def _breaks(timeline: SessionTimeline) -> Iterator[str]:
-    steps = [timeline.steps[n] for n in timeline.marks["context"].steps]
+    steps = timeline.context_changes()
     breaks = [step for step in steps if step.kind == "break"]
     if breaks:
         usd = sum(step.usd or 0.0 for step in breaks)

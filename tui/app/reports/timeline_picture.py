@@ -171,18 +171,18 @@ def _axis(timeline: SessionTimeline, edges: Sequence[float]) -> list[Cell]:
     """A line with a tick where a prompt was sent and a mark where time is cut out."""
     prompts, pauses = timeline.marks["prompt"], timeline.marks["pause"]
     cells: list[Cell] = [("─", "rule", "")] * (len(edges) - 1)
-    free = 0
+    numbers: list[tuple[int, str]] = []
     for column, (start, end) in enumerate(pairwise(edges)):
         if pauses.between(start, end):
             cells[column] = ("~", "muted", "")
-        if not (there := prompts.between(start, end)):
-            continue
-        cells[column] = ("┬", "text", "")
-        number = str(timeline.steps[prompts.steps[there.start]].number)
-        if column >= free and column + len(number) < len(cells):
-            for n, digit in enumerate(number, column + 1):
-                cells[n] = (digit, "muted", "")
-            free = column + len(number) + 2
+        if there := prompts.between(start, end):
+            cells[column] = ("┬", "text", "")
+            number = timeline.steps[prompts.steps[there.start]].number
+            numbers.append((column + 1, str(number)))
+    for first, number in numbers:
+        room = cells[first : first + len(number) + 1]
+        if len(room) > len(number) and all(letter in "─~" for letter, _, _ in room):
+            cells[first : first + len(number)] = [(digit, "muted", "") for digit in number]
     return cells
 
 

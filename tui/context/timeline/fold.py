@@ -132,6 +132,10 @@ class SessionTimeline:
         """The records that were folded."""
         return self._work.count
 
+    def context_changes(self) -> list[TimelineStep]:
+        """The breaks, the compactions and the other changes of what the model sees."""
+        return [self.steps[step] for step in self.marks["context"].steps]
+
     def running(self) -> list[TimelineStep]:
         """What has begun and not ended: the request, and the calls."""
         work, found = self._work, list[TimelineStep]()
@@ -313,8 +317,8 @@ class _Work:
     prompts: int = 0
     number: int = 0
     """Of the last request."""
-    sent: RequestInput | None = None
-    """The last one that was answered."""
+    answered: TimelineStep | None = None
+    """The last request that was."""
     idle: float = 0.0
     """The seconds by the clock since then."""
     known: dict[str, ModelPrice | None] = field(default_factory=dict[str, "ModelPrice | None"])
@@ -441,15 +445,18 @@ def _answer(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None
 def _cache_lost(line: SessionTimeline, step: TimelineStep, sent: RequestInput) -> None:
     """Say where the server had lost what it cached, and nothing in the record explains it."""
     work = _work(line)
-    before, work.sent, idle, work.idle = work.sent, sent, work.idle, 0.0
+    last, work.answered, idle, work.idle = work.answered, step, work.idle, 0.0
+    before = last.sent if last else None
     explained, work.explained_break = work.explained_break, False
-    if explained or before is None or not (before.cached or before.written):
+    if explained or not last or not before or not (before.cached or before.written):
         return
     kept = min(before.cached + before.written, sent.tokens)
     lost = kept - sent.cached
     if lost < _LOST_TOKENS or lost < kept / 2:
         return
     why = f" after {wait_time(idle)} without a request" if idle >= _CACHE_LIFE_S else ""
+    if last.model != step.model:
+        why = f" for {step.model}: it was {last.model}'s"
     label = f"The server had not kept its cache{why}: {lost:,} tokens paid for again"
     mark = TimelineStep("break", step.at, step.at, step.time, 0.0, label, step.record)
     mark.tokens, mark.model, mark.usd = lost, step.model, None

@@ -169,6 +169,11 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         facts = [prompts, f"{duration(known.now)} of work"]
         if known.spent.total or known.unpriced:
             facts.append(money(known.usd) if known.usd is not None else "cost not known")
+        if breaks := [one for one in known.context_changes() if one.kind == "break"]:
+            lost = sum(one.usd or 0.0 for one in breaks)
+            facts.append(
+                f"{plural(len(breaks), 'cache restart')}{f', {money(lost)}' if lost else ''}"
+            )
         if known.inputs:
             facts.append(f"{tokens(known.inputs[-1])} in the last request")
         if running := known.running():
