@@ -61,13 +61,13 @@ def drawn(screen: TimelineScreen) -> list[str]:
     return [view.render_line(y).text for y in range(view.size.height)]
 
 
-async def test_f8_opens_the_moment_that_is_now_and_follows_the_session() -> None:
+async def test_f9_opens_the_moment_that_is_now_and_follows_the_session() -> None:
     world = World()
     world.scripts.extend([turn(*answer("One.")), turn(*answer("Two."))])
     async with running(world) as (app, pilot):
         await say(pilot, "first")
         await until(pilot, lambda: len(items(app, AssistantItem)) == 1)
-        await pilot.press("f8")
+        await pilot.press("f9")
         await until(pilot, lambda: isinstance(app.screen, TimelineScreen))
         screen = cast("TimelineScreen", app.screen)
         await until(pilot, lambda: "In prompt 1: “first”" in words(screen))
@@ -77,7 +77,7 @@ async def test_f8_opens_the_moment_that_is_now_and_follows_the_session() -> None
         screen.follow()
         assert "2 prompts" in words(screen, "title")
         assert "In prompt 2: “second”" in words(screen)
-        await pilot.press("f8")
+        await pilot.press("f9")
         await until(pilot, lambda: app.screen is app.chat)
 
 
@@ -87,7 +87,7 @@ async def test_enter_opens_the_request_as_it_was_sent() -> None:
     async with running(world) as (app, pilot):
         await say(pilot, "first")
         await until(pilot, lambda: len(items(app, AssistantItem)) == 1)
-        await pilot.press("f8")
+        await pilot.press("f9")
         await until(pilot, lambda: isinstance(app.screen, TimelineScreen))
         screen = cast("TimelineScreen", app.screen)
         await until(pilot, lambda: "In prompt 1" in words(screen))

@@ -1,4 +1,4 @@
-"""/timeline (F8): the session in time, followed while a turn runs."""
+"""/timeline (F9): the session in time, followed while a turn runs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(TIMELINE_KEYS),
-        Binding("escape,q,f8", "dismiss", "back", show=False),
+        Binding("escape,q,f9", "dismiss", "back", show=False),
     ]
     AUTO_FOCUS: ClassVar[str | None] = "TimelineView"
 

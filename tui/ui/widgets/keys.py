@@ -152,7 +152,7 @@ SCREEN_KEYS = (
     _own("output", "app.output", "F4", "show or hide the output"),
     _own("next_effort", "app.next_effort", "F5", "next effort level", "next effort"),
     _own("jobs", "app.command('jobs')", "F6", "background commands"),
-    _own("timeline", "app.command('timeline')", "F8", "the session in time"),
+    _own("timeline", "app.command('timeline')", "F9", "the session in time"),
     _own("tasks", "app.command('tasks')", "Ctrl+T", "tasks in this folder"),
     _own("suspend", "app.suspend_process", "", ""),  # explained with the prompt
 )
@@ -401,7 +401,7 @@ _TABLES = (
     ("A plan", PLAN_KEYS, "PlanModal"),
     ("While a retry waits", BANNER_KEYS, "RetryBanner"),
     ("Context (F2)", CONTEXT_KEYS, "ContextScreen ContextItemScreen"),
-    ("Timeline (F8)", TIMELINE_KEYS, "TimelineScreen"),
+    ("Timeline (F9)", TIMELINE_KEYS, "TimelineScreen"),
     ("Tasks (Ctrl+T)", TASK_KEYS, "TasksScreen"),
     ("Sessions (F3)", SESSION_KEYS, "SessionsScreen"),
     ("Branches (/tree)", BRANCH_KEYS, "BranchesScreen"),
