@@ -51,6 +51,7 @@ _ASKS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})
 _COMMANDS: Final = frozenset({"run_command", "Bash", "bash", "shell", "exec_command"})
 _SIDE: Final = {"exam": "exam of a summary", "memory": "notes for MEMORY.md", "title": "title"}
 _FILES_MAX: Final = 20
+_SAID_CHARS: Final = 200
 _EXPLAIN: Final = frozenset(
     {
         "assistant",
@@ -715,7 +716,7 @@ def _work(line: SessionTimeline) -> _Work:
 def _words(record: Record) -> str:
     """The sentence of a record, as every front end says it."""
     ((_, fact),) = retold([record])
-    return one_line(" ".join(retold_lines(fact)))
+    return " ".join(" ".join(retold_lines(fact)).split())[:_SAID_CHARS]
 
 
 def _call_label(block: Block, label: str) -> str:
