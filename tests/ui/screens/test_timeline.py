@@ -81,6 +81,19 @@ async def test_f9_opens_the_moment_that_is_now_and_follows_the_session() -> None
         await until(pilot, lambda: app.screen is app.chat)
 
 
+async def test_a_number_is_that_of_the_prompt_where_it_begins() -> None:
+    world = World()
+    world.scripts.extend([turn(*answer("One.")), turn(*answer("Two."))])
+    async with running(world) as (app, pilot):
+        for count, text in enumerate(("first", "second"), 1):
+            await say(pilot, text)
+            await until(pilot, lambda count=count: len(items(app, AssistantItem)) == count)
+        await say(pilot, "/timeline 1")
+        await until(pilot, lambda: isinstance(app.screen, TimelineScreen))
+        screen = cast("TimelineScreen", app.screen)
+        await until(pilot, lambda: words(screen) == "1 · first")
+
+
 async def test_enter_opens_the_request_as_it_was_sent() -> None:
     world = World()
     world.scripts.append(turn(*answer("One.")))

@@ -235,15 +235,16 @@ async def context(frontend: ScreenFrontend, _: str) -> None:
         frontend.app.push_screen(ContextScreen(agent, frontend.renderer.show, root))
 
 
-async def timeline(frontend: ScreenFrontend, _: str) -> None:
-    """Show the session in time. What is folded is kept: it opens at once the next time."""
+async def timeline(frontend: ScreenFrontend, prompt: str) -> None:
+    """Show the session in time, at a prompt if its number is given. What is folded is kept: it
+    opens at once the next time."""
     from tui.ui.screens.timeline import TimelineScreen  # noqa: PLC0415 - on demand
     from tui.ui.screens.timeline_moment import MomentOpener  # noqa: PLC0415
 
     if (agent := frontend.conversation.open_agent()) is None:
         return
     prices, opener = frontend.services.settings.now.prices, MomentOpener(frontend)
-    screen = TimelineScreen(agent, prices, opener, frontend.timeline)
+    screen = TimelineScreen(agent, prices, opener, frontend.timeline, prompt)
 
     def keep(_: None) -> None:
         frontend.timeline = screen.timeline

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
-from tui.app.reports.timeline import moment_lines, moment_title
+from tui.app.reports.timeline import moment_lines, moment_title, prompt_steps
 from tui.app.reports.timeline_picture import legend
 from tui.context.timeline import SessionTimeline
 from tui.core.formatting import duration, money, plural, tokens
@@ -54,7 +54,8 @@ _KEYS: Final[Keys] = (
 
 class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
     """The picture, the moment under the cursor in words, and the keys. `timeline` is what is known
-    from the last time it was open."""
+    from the last time it was open; `prompt` the number of the one where the cursor begins, "" for
+    now."""
 
     DEFAULT_CSS = """
     TimelineScreen { background: $background; color: $foreground; }
@@ -80,12 +81,13 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         prices: Mapping[str, Price],
         opener: MomentOpener,
         timeline: SessionTimeline | None = None,
+        prompt: str = "",
     ) -> None:
         super().__init__()
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (SHORT, "-high"), (TALL, "-tall")]
         self._agent, self._prices, self._opener = agent, prices, opener
         self.timeline = timeline or SessionTimeline(prices)
-        self._last = 0
+        self._last, self._prompt = 0, prompt
         self.notice = NoticeLine(id="notice")
         self._reading = False
 
@@ -140,6 +142,9 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         finally:
             self._reading = False
         self._draw(first=True)
+        if steps := prompt_steps(self.timeline, self._prompt):
+            self.view.move_to(self.timeline.steps.index(steps[0]))
+        self._prompt = ""
 
     def _draw(self, *, first: bool = False) -> None:
         view = self.view
