@@ -21,6 +21,7 @@ from tui.context.token_ledger import Item
 from tui.core import clipboard, facts, plain_detection
 from tui.core.config import Config, McpServer
 from tui.core.errors import ToolError
+from tui.core.messages import Usage
 from tui.plain import views
 from tui.plain.input_loop import complete
 from tui.plain.views import REASONS, SHOWN, VIEWS, item_lines
@@ -225,6 +226,18 @@ async def test_todos_are_kept_to_be_read_again(world: World) -> None:
     async with talking(world) as (_, face):
         face.prompts += ["go", "/todos"]
         await until(lambda: face.said.count("  now: a") == 2)
+
+
+async def test_the_timeline_is_said_in_short_and_by_prompt(world: World) -> None:
+    said = facts.AssistantMessage("One.", "end_turn", Usage(1000, 50))
+    sent = facts.RequestSent(1, 100, "m", 1)
+    world.scripts.append([facts.UserMessage("go"), sent, facts.TextDelta("One."), said])
+    async with talking(world) as (_, face):
+        face.prompts += ["go", "/timeline", "/timeline 1", "/timeline 2"]
+        await until(lambda: "There is no prompt 2 here." in face.text)
+        assert any(line.startswith("1 prompt, 1 request") for line in face.said)
+        assert any(line.endswith("prompt: 1, go.") for line in face.said)
+        assert any("request: 1, " in line for line in face.said)
 
 
 async def test_export_writes_a_document(world: World, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from tui.cli import (
     session_pack,
     session_replay,
     session_search,
+    session_timeline,
     session_verify,
 )
 from tui.cli.session_io import load, loaded_branch, path_of, print_json, reading_progress
@@ -333,6 +334,7 @@ _ACTIONS = {
     "import": import_,
     "export": export_,
     "report": report,
+    "timeline": session_timeline.timeline,
     "distill": session_distill.distill,
     "fork": fork,
     "pack": session_pack.pack_,

@@ -332,6 +332,33 @@ async def diff_(frontend: PlainFrontend, _: str) -> None:
         frontend.terminal.say(f"{plural(count, 'file')} changed: {changed(text)}.", *diff(text))
 
 
+async def timeline(frontend: PlainFrontend, prompt: str) -> None:
+    """Say what happened in the session, in short; with a number, every step of that prompt, with
+    `all`, every step."""
+    from tui.app.reports.timeline import prompt_steps, step_line, timeline_report  # noqa: PLC0415 - on demand
+    from tui.context.timeline import SessionTimeline  # noqa: PLC0415
+
+    agent = frontend.conversation.open_agent()
+    if agent is None:
+        return
+    made = SessionTimeline(frontend.services.settings.now.prices)
+    await asyncio.to_thread(made.extend, tuple(agent.session.records))
+    if not made.steps:
+        frontend.terminal.say("Nothing has happened yet.")
+        return
+    if not prompt:
+        report = timeline_report(made)
+        frontend.terminal.say(
+            *map(spoken, report.lines), "Every step of a prompt: /timeline 1. All: /timeline all."
+        )
+        return
+    steps = made.steps if prompt == "all" else prompt_steps(made, prompt)
+    if not steps:
+        prompts = plural(len(made.marks["prompt"]), "prompt")
+        raise UsageError(f"There is no prompt {prompt} here.", hint=f"The session has {prompts}.")
+    frontend.terminal.say(*(sentence(step_line(step)) for step in steps))
+
+
 async def tasks(frontend: PlainFrontend, _: str) -> None:
     """Say the state of the tasks of this folder's run."""
     from tui.batch.report import RunSummary  # noqa: PLC0415 - on demand
@@ -589,6 +616,7 @@ VIEWS: Final[Mapping[str, PlainView]] = {
     "output": output,
     "copy": copy,
     "diff": diff_,
+    "timeline": timeline,
     "tasks": tasks,
     "todos": todos,
     "permissions": permissions,

@@ -415,7 +415,7 @@ class HoldfastApp(ThemedApp):
         self, event: view.ConversationView.ItemOpened
     ) -> None:
         if self.ready and self.screen is self.chat:
-            from tui.ui.commands.views import open_sub_agent  # noqa: PLC0415 - on demand
+            from tui.ui.screens.sub_agents import open_sub_agent  # noqa: PLC0415 - on demand
 
             await open_sub_agent(self.frontend, event.item.id)
 

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     from tui.agent.agent import Agent
     from tui.agent.plans import ApprovedPlan
+    from tui.context.timeline import SessionTimeline
     from tui.ui.screens.chat import ChatScreen
     from tui.ui.toolkit.base_app import ThemedApp
 
@@ -119,6 +120,7 @@ class ScreenFrontend:
         settings.follow(lambda now: now.status, self.status.use)
         app.run_worker(self.status.watch(), group="status")
         app.run_worker(self.terminal.ask_tmux(), group="terminal")
+        self.timeline: SessionTimeline | None = None
         self._model = ""
         self._in_turn = False
         self._warming: Worker[None] | None = None

@@ -51,8 +51,8 @@ async def test_a_key_that_does_nothing_says_so_once() -> None:
         app.chat.notice.clear()
         await pilot.press("alt+w")
         assert app.chat.notice.text == ""
-        await pilot.press("f9")
-        assert app.chat.notice.text == "· F9 does nothing here. F1 shows the keys."
+        await pilot.press("f11")
+        assert app.chat.notice.text == "· F11 does nothing here. F1 shows the keys."
         await pilot.press("x")
         assert app.chat.notice.text == ""
         assert app.chat.prompt.text == "x"

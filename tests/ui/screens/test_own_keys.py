@@ -78,11 +78,11 @@ async def test_escape_still_stops_where_stop_has_a_key_too() -> None:
 
 
 async def test_help_and_footer_name_the_own_keys() -> None:
-    world = world_with(palette="ctrl+k", sessions="", page_up="alt+up", help="f9")
+    world = world_with(palette="ctrl+k", sessions="", page_up="alt+up", help="f7")
     async with running(world) as (app, pilot):
-        assert {"ctrl+k commands", "f9 help", "f2 context"} <= set(hints(app))
+        assert {"ctrl+k commands", "f7 help", "f2 context"} <= set(hints(app))
         assert not [hint for hint in hints(app) if hint.endswith("sessions")]
-        await pilot.press("f9")
+        await pilot.press("f7")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         lines = [line.plain for line in app.screen.query_one(HelpTable).lines(100)]
         assert any(line.split()[:3] == ["Ctrl+K", "command", "palette"] for line in lines)
@@ -102,10 +102,10 @@ async def test_a_change_in_the_settings_counts_at_once() -> None:
         await pilot.press("enter")
         await until(pilot, lambda: type(app.screen).__name__ == "EditText")
         await pilot.press(
-            *"find", "space", "equals_sign", "space", *"f9", "comma", *"f10", "ctrl+s"
+            *"find", "space", "equals_sign", "space", *"f7", "comma", *"f10", "ctrl+s"
         )
-        await until(pilot, lambda: app.own_keys["find"] == ("f9", "f10"))
-        assert read(file) == {"keys": {"find": ["f9", "f10"]}}
+        await until(pilot, lambda: app.own_keys["find"] == ("f7", "f10"))
+        assert read(file) == {"keys": {"find": ["f7", "f10"]}}
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("skills", "the skills there are", "commands.skills"),
     _command("mcp", "MCP servers: state, restart, tools on/off"),
     _command("status", "session, folder, model, mode"),
+    _command("timeline [PROMPT]", "the session in time: context, calls, cost"),
     _command("usage [BY]", "where tokens and money went", "", "cost"),
     _command("model [NAME]", "switch model", "models"),
     _command("login", "change key, server or profile", "open_session"),
@@ -153,7 +154,7 @@ ELSEWHERE: dict[str, str] = {
     "q": "quit", "reload-plugins": "reload", "reload-skills": "reload", "reset": "new",
     "sandbox": "permissions", "scoped-models": "model", "search": "find", "session": "status",
     "settings": "config", "share": "export", "stats": "usage", "subagents": "agents",
-    "summarize": "compact", "themes": "theme", "timeline": "tree", "title": "rename",
+    "summarize": "compact", "themes": "theme", "title": "rename",
     "todo": "todos", "workflows": "tasks", "yolo": "elevated",
 }  # fmt: skip
 """Names of commands in other agents: understood, and not listed anywhere. A command that the person

@@ -412,6 +412,12 @@ COMMANDS = (
         _OUT,
     ),
     _sessions(
+        "timeline",
+        "what happened when: context, calls, waits, checks and cost over time",
+        _ID,
+        _BRANCH,
+    ),
+    _sessions(
         "distill",
         "make a script, a task file or a skill of what counted in a session",
         _ID,

@@ -17,6 +17,7 @@ from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
 from tui.permissions.types import MODE_NAMES
 from tui.session.checkpoints.entries import CheckpointError
+from tui.session.records import CHECKPOINT
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
@@ -88,6 +89,26 @@ async def session_diff(conversation: Conversation) -> tuple[int, str] | None:
         return None
     text = await asyncio.to_thread(_diff_text, agent, changes, conversation.services.workspace)
     return len(changes.own_files), text
+
+
+def diff_until(agent: Agent, record: str, root: Path) -> tuple[int, str] | str:
+    """Return the number of files that the session had changed by a record, and a unified diff of
+    them; a sentence where that isn't known. Blocks."""
+    records = list(agent.session.records)
+    end = next((n for n, one in enumerate(records, 1) if one.id == record), 0)
+    before = records[:end]
+    first = next((n for n, one in enumerate(before) if one.type == "user"), None)
+    taken = [one for one in before if one.type == CHECKPOINT]
+    if first is None or not taken or agent.checkpoints is None:
+        return "No checkpoint of the files was taken by then."
+    store = agent.checkpoints.store()
+    try:
+        at = str(taken[-1].data.get("checkpoint"))
+        found = changed_since(before, first, at, store.difference)
+        text = diff_text(found, root, store.content)
+    except CheckpointError as error:
+        return error.message
+    return (len(found.own_files), text) if text else "No files had changed by then."
 
 
 def _since_start(agent: Agent, now: str) -> WorkspaceChanges:

@@ -182,7 +182,7 @@ async def jobs(frontend: ScreenFrontend, argument: str) -> None:
 
 
 async def agents(frontend: ScreenFrontend, _: str) -> None:
-    from tui.ui.screens.sub_agents import AgentsScreen  # noqa: PLC0415 - on demand
+    from tui.ui.screens.sub_agents import AgentsScreen, open_sub_agent  # noqa: PLC0415 - on demand
 
     if agent := frontend.conversation.open_agent():
         stored = await asyncio.to_thread(agent.find_agents)
@@ -217,24 +217,6 @@ async def skills(frontend: ScreenFrontend, _: str) -> None:
         frontend.put_prompt(f"/{name} ")
 
 
-async def open_sub_agent(frontend: ScreenFrontend, call_id: str) -> None:
-    """Show the sub-agent that a call started."""
-    from tui.core.errors import HoldfastError  # noqa: PLC0415 - as below: on demand
-    from tui.ui.screens.sub_agents import SubAgentScreen  # noqa: PLC0415
-
-    agent = frontend.conversation.agent
-    one = agent.sub_agents.of_call(call_id) if agent else None
-    if agent is None or one is None:
-        frontend.say("This call started no sub-agent.")
-        return
-    try:
-        records = await asyncio.to_thread(agent.sub_agents.records_of, one)
-    except HoldfastError as error:
-        frontend.say(error.message, "warning", hint=error.hint)
-        return
-    frontend.app.push_screen(SubAgentScreen(one, records, frontend.services.clock))
-
-
 async def status(frontend: ScreenFrontend, _: str) -> None:
     agent = frontend.conversation.open_agent()
     if agent is None:
@@ -266,6 +248,23 @@ async def usage(frontend: ScreenFrontend, words: str) -> None:
                 asyncio.to_thread(attribution_of, agent), said, by if by in GROUPED else "prompt"
             )
         )
+
+
+async def timeline(frontend: ScreenFrontend, prompt: str) -> None:
+    """Show the session in time, at a prompt if its number is given. What is folded is kept: it
+    opens at once the next time."""
+    from tui.ui.screens.timeline import TimelineScreen  # noqa: PLC0415 - on demand
+    from tui.ui.screens.timeline_moment import MomentOpener  # noqa: PLC0415
+
+    if (agent := frontend.conversation.open_agent()) is None:
+        return
+    prices, opener = frontend.services.settings.now.prices, MomentOpener(frontend)
+    screen = TimelineScreen(agent, prices, opener, frontend.timeline, prompt)
+
+    def keep(_: None) -> None:
+        frontend.timeline = screen.timeline
+
+    frontend.app.push_screen(screen, keep)
 
 
 async def pin(frontend: ScreenFrontend, _: str) -> None:
@@ -409,6 +408,7 @@ _VIEWS = (
         keys,
         copy,
         context,
+        timeline,
         pin,
         find,
         output,

@@ -3,8 +3,9 @@ works and afterwards."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -16,6 +17,7 @@ from tui.agent.sub_agent_list import SubAgent, SubAgentList
 from tui.app.reports import Row, problem_row
 from tui.app.reports.agents import agent_row, facts_of, kind_key, kind_row
 from tui.core.clock import Clock
+from tui.core.errors import HoldfastError
 from tui.core.text_cleaning import one_line
 from tui.session.records import Record
 from tui.settings.agent_definitions import AgentDefinitions
@@ -28,6 +30,9 @@ from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.keys import AGENTS_KEYS, SUB_AGENT_KEYS, Keys, bindings, in_rows
 from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.record_items import ItemFollower
+
+if TYPE_CHECKING:
+    from tui.ui.frontend import ScreenFrontend
 
 FOLLOW_S: Final = 0.25
 """Seconds between updates of what is working."""
@@ -163,3 +168,18 @@ class SubAgentScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         )
         if text := next(answers, ""):
             copy(cast("App[Any]", self.app), text)
+
+
+async def open_sub_agent(frontend: ScreenFrontend, call_id: str) -> None:
+    """Show the sub-agent that a call started."""
+    agent = frontend.conversation.agent
+    one = agent.sub_agents.of_call(call_id) if agent else None
+    if agent is None or one is None:
+        frontend.say("This call started no sub-agent.")
+        return
+    try:
+        records = await asyncio.to_thread(agent.sub_agents.records_of, one)
+    except HoldfastError as error:
+        frontend.say(error.message, "warning", hint=error.hint)
+        return
+    frontend.app.push_screen(SubAgentScreen(one, records, frontend.services.clock))

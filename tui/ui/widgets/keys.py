@@ -156,6 +156,7 @@ SCREEN_KEYS = (
     _own("output", "app.output", "F4", "show or hide the output"),
     _own("next_effort", "app.next_effort", "F5", "next effort level", "next effort"),
     _own("jobs", "app.command('jobs')", "F6", "background commands"),
+    _own("timeline", "app.command('timeline')", "F9", "the session in time"),
     _own("tasks", "app.command('tasks')", "Ctrl+T", "tasks in this folder"),
     _own("suspend", "app.suspend_process", "", ""),  # explained with the prompt
 )
@@ -250,6 +251,31 @@ CONTEXT_KEYS = (
     Key("y", "copy", "y", "copy the item, or the request"),
     Key("B", "", "B", "in an item: which prompt wrote this line (/why)"),
     Key("tab", "other_tab", "Tab", "switch between the items and the exact request"),
+)
+
+TIMELINE_KEYS = (
+    Key("left", "time(-1)", "Left, Right", "move the cursor in time"),
+    Key("right", "time(1)", "", ""),
+    Key("up", "step(-1)", "Up, Down", "previous/next step"),
+    Key("down", "step(1)", "", ""),
+    Key("pageup", "page(-1)", "PgUp, PgDn", "a screen earlier or later"),
+    Key("pagedown", "page(1)", "", ""),
+    Key("home", "edge(-1)", "Home, End", "first and last step; End follows a running turn"),
+    Key("end", "edge(1)", "", ""),
+    Key("n", "mark('prompt', 1)", "n, N", "next/previous prompt"),
+    Key("N", "mark('prompt', -1)", "", ""),
+    Key("b", "mark('context', 1)", "b, B", "next/previous cache restart or compaction"),
+    Key("B", "mark('context', -1)", "", ""),
+    Key("t", "turn(1)", "t, T", "where checks turned red or green next/before"),
+    Key("T", "turn(-1)", "", ""),
+    Key("x", "mark('trouble', 1)", "x, X", "next/previous error, retry or stop"),
+    Key("X", "mark('trouble', -1)", "", ""),
+    Key("plus,equals_sign", "zoom(1)", "+, -, 0", "zoom in, out, show all"),
+    Key("minus", "zoom(-1)", "", ""),
+    Key("0", "zoom(0)", "", ""),
+    Key("enter", "open", "Enter", "open the moment: request, call or diff"),
+    Key("w", "workspace", "w", "what had changed in the workspace by then"),
+    Key("y", "copy", "y", "copy the words about the moment"),
 )
 
 SESSION_KEYS = (
@@ -404,6 +430,7 @@ _TABLES = (
     ("A plan", PLAN_KEYS, "PlanModal"),
     ("While a retry waits", BANNER_KEYS, "RetryBanner"),
     ("Context (F2)", CONTEXT_KEYS, "ContextScreen ContextItemScreen"),
+    ("Timeline (F9)", TIMELINE_KEYS, "TimelineScreen"),
     ("Tasks (Ctrl+T)", TASK_KEYS, "TasksScreen"),
     ("Sessions (F3)", SESSION_KEYS, "SessionsScreen"),
     ("Branches (/tree)", BRANCH_KEYS, "BranchesScreen"),

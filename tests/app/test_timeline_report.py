@@ -1,0 +1,88 @@
+"""The timeline in words and in characters, for every front end."""
+
+from __future__ import annotations
+
+from tests.context.worked_session import WorkedSession
+from tui.app.reports.timeline import (
+    moment_lines,
+    prompt_steps,
+    step_line,
+    timeline_json,
+    timeline_report,
+)
+from tui.app.reports.timeline_picture import Window, label_width, picture, whole
+from tui.context.timeline import SessionTimeline
+
+
+def worked(turns: int = 8, **options: str) -> SessionTimeline:
+    made = SessionTimeline()
+    made.extend(WorkedSession(**options).made(turns, 12))  # pyright: ignore[reportArgumentType]
+    return made
+
+
+def test_the_report_says_where_money_context_and_cache_went_and_what_is_red() -> None:
+    made = worked()
+    text = "\n".join(timeline_report(made).lines)
+    assert "8 prompts, 99 requests" in text
+    assert f"${made.spent.total:.2f}." in text
+    assert "Dearest: request" in text
+    assert "Fullest at request" in text
+    assert "% thinking" in text or "% results" in text
+    assert "Cache restarted" in text
+    assert "2 compactions" in text
+    assert "when last run" in text
+    assert "turned red" in text
+
+
+def test_an_unknown_price_is_said_and_never_drawn_as_nothing() -> None:
+    made = worked(2, model="nobody-knows-1")
+    text = "\n".join(timeline_report(made).lines)
+    assert "the price isn't known" in text
+    assert "$0.00" not in text
+    assert "cost unknown" in step_line(next(one for one in made.steps if one.kind == "request"))
+    assert "cost" not in {row.label for row in picture(made, whole(made), 80, 20)}
+    assert timeline_json(made)["cost_usd"] is None
+
+
+def test_a_prompt_has_its_steps() -> None:
+    made = worked(3)
+    steps = prompt_steps(made, "2")
+    assert (steps[0].kind, steps[0].number) == ("prompt", 2)
+    assert all(step.kind != "prompt" for step in steps[1:])
+    assert prompt_steps(made, "4") == prompt_steps(made, "0") == prompt_steps(made, "x") == []
+
+
+def test_a_moment_names_its_figures_and_its_prompt() -> None:
+    made = worked(2)
+    place = next(n for n, one in enumerate(made.steps) if one.sent and n > 30)
+    lines = moment_lines(made, place)
+    assert "from the cache" in lines[1]
+    assert lines[2].startswith("of them about ")
+    assert lines[-1].startswith("In prompt 2: “Now the error")
+
+
+def test_the_picture_fits_whatever_the_window_and_the_size() -> None:
+    made = worked()
+    for width, height in ((12, 1), (40, 5), (80, 15), (120, 30), (300, 50)):
+        for window in (whole(made), Window(0, 0.5), Window(made.now / 2, made.now / 2 + 60)):
+            rows = picture(made, window, width, height)
+            assert len(rows) == height
+            columns = max(1, width - label_width(width) - 1)
+            assert {len(row.cells) for row in rows} == {columns}
+            assert all(len(row.label) <= label_width(width) for row in rows)
+            assert all(len(cell[0]) == 1 for row in rows for cell in row.cells)
+
+
+def test_the_picture_of_nothing_is_blank() -> None:
+    made = SessionTimeline()
+    rows = picture(made, whole(made), 80, 10)
+    assert {cell[0] for row in rows for cell in row.cells} == {" ", "─"}
+
+
+def test_data_has_every_step_with_its_figures() -> None:
+    made = worked(2)
+    data = timeline_json(made)
+    assert len(data["steps"]) == len(made.steps)
+    request = next(one for one in data["steps"] if one["kind"] == "request" and one["n"] == 5)
+    assert request["input"]["tokens"] == sum(request["input"]["parts"].values())
+    assert request["cost_usd"] > 0

@@ -1,0 +1,68 @@
+"""`holdfast sessions timeline`: any session in time, in words and as data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.context.worked_session import WorkedSession
+from tests.support.foreign import claude_code, lines
+from tui.cli.main import main
+from tui.session.records import Header
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A session of ours, elsewhere."""
+    header = Header("0123456789ab", "2026-11-21T09:00:00Z", "/w", "holdfast 1.0.0")
+    records = WorkedSession().made(4, 10)
+    made = tmp_path / "session.jsonl"
+    made.write_bytes(b"".join([header.to_line(), *(one.to_line() for one in records)]))
+    return made
+
+
+def test_it_prints_the_session_in_short_and_every_step(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = path.read_bytes()
+    assert main(["sessions", "timeline", str(path)]) == 0
+    out, _ = capsys.readouterr()
+    printed = out.splitlines()
+    assert printed[0] == "# Fix the parser: nested brackets are lost"
+    assert printed[1].startswith("4 prompts, ")
+    assert "  prompt: 1 · Fix the parser" in out
+    assert "turned red" in out
+    assert "\x1b" not in out
+    assert path.read_bytes() == before
+
+
+def test_data_has_the_steps(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sessions", "timeline", str(path), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["id"] == "0123456789ab"
+    assert data["cost_usd"] > 0
+    assert {"prompt", "request", "call", "compaction"} <= {one["kind"] for one in data["steps"]}
+
+
+def test_another_agents_session_is_read_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    foreign = tmp_path / "claude.jsonl"
+    foreign.write_bytes(lines(claude_code(3).records))
+    assert main(["sessions", "timeline", str(foreign)]) == 0
+    out, _ = capsys.readouterr()
+    assert "3 prompts, " in out
+    assert "request: 1 · " in out
+
+
+def test_damage_and_emptiness_are_said(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_bytes(path.read_bytes()[:9_000] + b"\xff\xfe{{{\n" + path.read_bytes()[9_000:])
+    assert main(["sessions", "timeline", str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert "prompt: 1" in out
+    assert "The file is damaged" in err
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
+    assert main(["sessions", "timeline", str(path)]) == 0
+    assert "Nothing happened" in capsys.readouterr().err

@@ -1,0 +1,320 @@
+"""The timeline of a session, folded from its record: nothing of it may lie, whatever the record."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.context.worked_session import MODEL, WorkedSession
+from tests.support.odd_records import VALUES, odd_session, whole_session
+from tui.agent.limits import session_cost
+from tui.context.timeline import SessionTimeline, TimelineStep
+from tui.context.timeline.checks import check_in, verdict_of
+from tui.session.records import Record
+
+
+def folded(records: list[Record]) -> SessionTimeline:
+    made = SessionTimeline()
+    made.extend(records)
+    return made
+
+
+def of_kind(timeline: SessionTimeline, kind: str) -> list[TimelineStep]:
+    return [step for step in timeline.steps if step.kind == kind]
+
+
+def asked(session: WorkedSession, text: str = "Go on", after: float = 1) -> None:
+    session.add("user", after, content=[{"type": "text", "text": text}], text=text)
+
+
+def run(session: WorkedSession, command: str, code: int, output: str = "", n: int = 1) -> None:
+    """A request that runs a command, with its result."""
+    call = {"type": "tool_use", "id": f"c{n}", "name": "run_command", "input": {"command": command}}
+    session.request(2, [call], 50)
+    session.add(
+        "tool_result",
+        3,
+        call_id=f"c{n}",
+        name="run_command",
+        is_error=code != 0,
+        content=[{"type": "text", "text": output}],
+        seconds=3.0,
+        details={"exit_code": code},
+    )
+
+
+# What it says
+
+
+def test_the_cost_is_that_of_the_session() -> None:
+    records = WorkedSession().made(8, 12)
+    cost = session_cost(records, {}).session.usd
+    assert cost
+    assert folded(records).usd == pytest.approx(cost)  # pyright: ignore[reportUnknownMemberType]
+
+
+def test_the_parts_of_a_request_add_up_to_what_the_server_counted() -> None:
+    sent = [step.sent for step in of_kind(folded(WorkedSession().made(6, 12)), "request")]
+    assert all(one is not None and sum(one.parts) == one.tokens for one in sent)
+    last = sent[-1]
+    assert last is not None
+    assert last.parts.tools > last.parts.system > 0
+    assert last.parts.results > 0
+
+
+def test_folding_record_by_record_is_folding_all_at_once() -> None:
+    records = WorkedSession().made(6, 10)
+    grown = SessionTimeline()
+    for end in range(0, len(records), 7):
+        assert grown.follow(records[: end + 7])
+    assert grown.steps == folded(records).steps
+    assert grown.spent.total == folded(records).spent.total
+
+
+def test_another_branch_is_not_followed() -> None:
+    records = WorkedSession().made(2, 6)
+    grown = folded(records)
+    assert not grown.follow(records[:-5])
+
+
+def test_steps_are_told_in_the_order_of_the_record_and_no_bar_overlaps_another() -> None:
+    made = folded(WorkedSession().made(9, 12))
+    assert all(one <= other for one, other in pairwise(made.anchors))
+    lanes = [lane for group in made.lanes.values() for lane in group.rows]
+    for lane in lanes:
+        assert all(end <= start for end, start in zip(lane.ends, lane.starts[1:], strict=False))
+    assert sum(len(lane.starts) for lane in lanes) > 100
+
+
+def test_sub_agents_at_the_same_time_are_side_by_side() -> None:
+    made = folded(WorkedSession().made(6, 12))
+    assert len(of_kind(made, "agent")) == 3
+    assert [len(lane.starts) for lane in made.lanes["agent"].rows] == [1, 1, 1]
+    assert all(step.usd for step in of_kind(made, "agent"))
+
+
+def test_a_retry_waits_and_its_request_goes_on() -> None:
+    made = folded(WorkedSession().made(3, 12))
+    assert [round(step.seconds) for step in of_kind(made, "wait")] == [5, 12]
+    assert all(step.state != "running" for step in of_kind(made, "request"))
+
+
+def test_a_compaction_makes_the_next_request_smaller_and_has_a_price() -> None:
+    made = folded(WorkedSession().made(4, 12))
+    (compaction,) = of_kind(made, "compaction")
+    place = made.steps.index(compaction)
+    before, after = (
+        [s.sent for s in part if s.sent] for part in (made.steps[:place], made.steps[place:])
+    )
+    assert before[-1]
+    assert after[0]
+    assert before[-1].parts.messages + before[-1].parts.results > after[0].parts.results
+    assert compaction.usd
+    assert compaction.tokens > 0
+    (broken,) = of_kind(made, "break")
+    assert broken.usd == 0.019  # as it was billed
+    assert broken.tokens == 5_000
+
+
+def test_what_the_server_had_not_kept_is_said_with_its_price() -> None:
+    session = WorkedSession()
+    asked(session)
+    run(session, "ls", 0, n=1)
+    run(session, "ls", 0, n=2)
+    assert of_kind(folded(session.records), "break") == []
+    session.cached = 0
+    asked(session, after=900)
+    run(session, "ls", 0, n=3)
+    (lost,) = of_kind(folded(session.records), "break")
+    assert "after 16 min without a request" in lost.label
+    session.cached, session.model = 0, "claude-opus-5-5"
+    run(session, "ls", 0, n=4)
+    assert "it was claude-sonnet-5-5's" in of_kind(folded(session.records), "break")[1].label
+    assert lost.usd
+    assert lost.tokens > 2_000
+
+
+def test_checks_turn_red_and_green_by_their_exit_codes() -> None:
+    session = WorkedSession()
+    asked(session)
+    for n, code in enumerate((1, 1, 0, 0, 1)):
+        run(session, "cd app && python -m pytest -q", code, n=n)
+    run(session, "cat pytest.ini", 1, n=9)
+    checks = [step for step in folded(session.records).steps if step.verdict]
+    assert [(step.verdict, step.turned) for step in checks] == [
+        ("red", True),
+        ("red", False),
+        ("green", True),
+        ("green", False),
+        ("red", True),
+    ]
+    assert list(folded(session.records).reds) == [1, 1, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("command", "check"),
+    [
+        ("pytest -q tests", "pytest"),
+        ("cd x && .venv/bin/pytest -n 2", "pytest"),
+        ("FOO=1 uv run pytest", "pytest"),
+        ("timeout 60 cargo  test --all", "cargo test"),
+        ("npm run test:unit -- --watch=false", "npm run test:unit"),
+        ("./gradlew clean build", "gradlew clean build"),
+        ("python -m unittest", "unittest"),
+        ("make check", "make check"),
+        ("pip install pytest", ""),
+        ("grep -r pytest .", ""),
+        ("cat pytest.ini", ""),
+        ("git commit -m 'npm test'", ""),
+        ("go run main.go", ""),
+    ],
+)
+def test_a_check_is_known_by_its_command(command: str, check: str) -> None:
+    assert check_in(command) == check
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "output", "verdict"),
+    [
+        ("pytest", 0, "", "green"),
+        ("pytest", 1, "", "red"),
+        ("pytest | tail -3", 0, "== 2 failed, 30 passed in 3.1s ==", "red"),
+        ("pytest | tail -3", 0, "== 30 passed in 3.1s ==", "green"),
+        ("npm run build 2>&1 | tail -3", 0, "dist/index.js", ""),
+        ("set -o pipefail; pytest | tail", 0, "2 failed", "green"),
+        ("pytest; echo done", 0, "1 failed\ndone", "red"),
+    ],
+)
+def test_a_check_behind_a_pipe_is_judged_by_what_it_says(
+    command: str, code: int, output: str, verdict: str
+) -> None:
+    result = {"details": {"exit_code": code}, "content": [{"type": "text", "text": output}]}
+    assert verdict_of(command, result) == verdict
+
+
+def test_files_that_a_call_changed_are_named() -> None:
+    made = folded(WorkedSession().made(2, 8))
+    changed = [step for step in made.steps if step.files]
+    assert changed
+    assert all(one.startswith("/w/") for step in changed for one in step.files)
+    assert made.changed.total == len(changed)
+
+
+# Bad input
+
+
+def test_a_clock_that_jumps_back_moves_nothing() -> None:
+    session = WorkedSession()
+    asked(session)
+    run(session, "ls", 0)
+    end = folded(session.records).now
+    asked(session, after=-86_400)
+    made = folded(session.records)
+    assert made.now == end
+    (jump,) = of_kind(made, "pause")
+    assert jump.label == "The clock jumped back by 24 h"
+    assert made.steps[-1].kind == "prompt"
+
+
+def test_days_without_anything_are_cut_out_and_said() -> None:
+    session = WorkedSession()
+    asked(session)
+    run(session, "ls", 0)
+    before = folded(session.records).now
+    asked(session, after=3 * 86_400)
+    made = folded(session.records)
+    assert made.now - before == 30
+    (pause,) = of_kind(made, "pause")
+    assert pause.label == "3 days passed"
+    assert "aren't drawn" in pause.note
+
+
+def test_an_unknown_price_is_unknown_and_not_nothing() -> None:
+    session = WorkedSession(model="nobody-knows-1")
+    asked(session)
+    run(session, "ls", 0)
+    made = folded(session.records)
+    assert made.usd is None
+    assert [step.usd for step in of_kind(made, "request")] == [None]
+
+
+def test_a_request_without_an_answer_and_calls_without_a_result_end_with_the_next_prompt() -> None:
+    session = WorkedSession()
+    asked(session)
+    call = {"type": "tool_use", "id": "c1", "name": "run_command", "input": {"command": "make"}}
+    session.request(2, [call], 50)
+    assert [step.label for step in folded(session.records).running()] == ["Run make"]
+    session.add("request", 1, n=2, model=MODEL)
+    assert [step.kind for step in folded(session.records).running()] == ["request"]
+    asked(session)
+    made = folded(session.records)
+    assert made.running() == []
+    assert [step.state for step in of_kind(made, "call")] == ["no result"]
+    assert [step.state for step in of_kind(made, "request")] == ["", "no answer"]
+
+
+def test_ten_thousand_calls_of_one_answer() -> None:
+    session = WorkedSession()
+    asked(session)
+    calls = [
+        {"type": "tool_use", "id": f"c{n}", "name": "read_file", "input": {"path": f"f{n}"}}
+        for n in range(10_000)
+    ]
+    session.request(5, calls, 900)
+    for call in calls:
+        result: dict[str, Any] = {"call_id": call["id"], "name": "read_file", "content": []}
+        session.add("tool_result", 0.01, **result, seconds=0.01)
+    made = folded(session.records)
+    assert len(of_kind(made, "call")) == 10_000
+    assert made.running() == []
+
+
+def test_an_empty_session_has_no_steps() -> None:
+    assert folded([]).steps == []
+    assert folded([]).usd == 0.0
+
+
+_LINES = whole_session()
+_TIMES = (
+    "2026-11-21T09:00:00Z", "2026-11-21T09:00:05Z", "2026-11-20T09:00:00Z", "2031-01-01T00:00:00Z",
+    "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "2026-11-21T09:00:00", "today", "",
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_damaged_records_in_any_order_are_folded_and_the_axis_only_grows(
+    data: st.DataObject,
+) -> None:
+    made, now = SessionTimeline(), 0.0
+    for n in range(data.draw(st.integers(1, 40))):
+        line = dict(data.draw(st.sampled_from(_LINES)))
+        type_ = str(line.pop("type"))
+        for name in data.draw(st.sets(st.sampled_from([*line, "seconds"]), max_size=3)):
+            line[name] = data.draw(st.sampled_from(VALUES))
+        time = data.draw(st.sampled_from(_TIMES))
+        made.add(Record(type_, f"{n:020x}", None, time, line))
+        assert made.now >= now
+        now = made.now
+    assert len(made.steps) == len(made.anchors)
+    assert all(one <= other for one, other in pairwise(made.anchors))
+    ended = [step for step in made.steps if step.state != "running"]
+    assert all(0 <= step.at <= step.end <= now for step in ended)
+    json.dumps([step.label for step in made.steps])
+
+
+@pytest.mark.parametrize("first", range(0, 1000, 250))
+def test_one_odd_value_anywhere_is_folded(first: int) -> None:
+    for seed in range(first, first + 250):
+        lines, said = odd_session(seed)
+        made = SessionTimeline()
+        for n, line in enumerate(lines[1:]):
+            time = line.pop("time", "")
+            type_ = str(line.pop("type", ""))
+            made.add(Record(type_, f"{n:020x}", None, time, line))
+        assert made.steps, said

@@ -1,0 +1,258 @@
+"""The timeline on the screen: what it shows of a moment, and where its keys lead."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+from textual.pilot import Pilot
+from textual.widgets import Static
+
+from tests.context.worked_session import WorkedSession
+from tests.support.world import World
+from tests.ui.screens.driving import (
+    NARROW,
+    WIDE,
+    answer,
+    app_of,
+    items,
+    running,
+    say,
+    session_open,
+    turn,
+    until,
+)
+from tui.session.records import Record
+from tui.ui.screens.read_screen import ReadScreen
+from tui.ui.screens.reports import DiffScreen
+from tui.ui.screens.timeline import TimelineScreen
+from tui.ui.screens.timeline_moment import MomentOpener, SentRequestScreen
+from tui.ui.widgets.conversation.items import AssistantItem
+
+
+@asynccontextmanager
+async def looking(
+    records: Sequence[Record], size: tuple[int, int] = WIDE
+) -> AsyncGenerator[tuple[TimelineScreen, Pilot[None], list[Record]]]:
+    """The timeline of records, which may grow."""
+    app, grown = app_of(World()), list(records)
+    agent: Any = SimpleNamespace(
+        session=SimpleNamespace(records=grown),
+        sub_agents=SimpleNamespace(of_call=dict[str, Any]().get),
+        checkpoints=None,
+    )
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: session_open(app))
+        opener = MomentOpener(app.frontend)
+        screen = TimelineScreen(agent, {}, opener)
+        await app.push_screen(screen)
+        await until(pilot, lambda: bool(screen.timeline.steps) or not records)
+        yield screen, pilot, grown
+
+
+def words(screen: TimelineScreen, id_: str = "moment") -> str:
+    return str(screen.query_one(f"#{id_}", Static).visual)
+
+
+def drawn(screen: TimelineScreen) -> list[str]:
+    view = screen.view
+    return [view.render_line(y).text for y in range(view.size.height)]
+
+
+async def test_f9_opens_the_moment_that_is_now_and_follows_the_session() -> None:
+    world = World()
+    world.scripts.extend([turn(*answer("One.")), turn(*answer("Two."))])
+    async with running(world) as (app, pilot):
+        await say(pilot, "first")
+        await until(pilot, lambda: len(items(app, AssistantItem)) == 1)
+        await pilot.press("f9")
+        await until(pilot, lambda: isinstance(app.screen, TimelineScreen))
+        screen = cast("TimelineScreen", app.screen)
+        await until(pilot, lambda: "In prompt 1: “first”" in words(screen))
+        assert "1 prompt" in words(screen, "title")
+        app.conversation.submit("second")
+        await until(pilot, lambda: len(items(app, AssistantItem)) == 2)
+        screen.follow()
+        assert "2 prompts" in words(screen, "title")
+        assert "In prompt 2: “second”" in words(screen)
+        await pilot.press("f9")
+        await until(pilot, lambda: app.screen is app.chat)
+
+
+async def test_a_number_is_that_of_the_prompt_where_it_begins() -> None:
+    world = World()
+    world.scripts.extend([turn(*answer("One.")), turn(*answer("Two."))])
+    async with running(world) as (app, pilot):
+        for count, text in enumerate(("first", "second"), 1):
+            await say(pilot, text)
+            await until(pilot, lambda count=count: len(items(app, AssistantItem)) == count)
+        await say(pilot, "/timeline 1")
+        await until(pilot, lambda: isinstance(app.screen, TimelineScreen))
+        screen = cast("TimelineScreen", app.screen)
+        await until(pilot, lambda: words(screen) == "1 · first")
+
+
+async def test_enter_opens_the_request_as_it_was_sent() -> None:
+    world = World()
+    world.scripts.append(turn(*answer("One.")))
+    async with running(world) as (app, pilot):
+        await say(pilot, "first")
+        await until(pilot, lambda: len(items(app, AssistantItem)) == 1)
+        await pilot.press("f9")
+        await until(pilot, lambda: isinstance(app.screen, TimelineScreen))
+        screen = cast("TimelineScreen", app.screen)
+        await until(pilot, lambda: "In prompt 1" in words(screen))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, SentRequestScreen))
+        title = str(app.screen.query_one("#title", Static).visual)
+        assert title == "Request 1, exactly as it was sent"
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is screen)
+
+
+async def test_the_picture_tells_context_cache_calls_checks_and_cost() -> None:
+    async with looking(WorkedSession().made(8, 12)) as (screen, _, _grown):
+        rows = {line[:9].strip(): line[10:] for line in drawn(screen)}
+        assert {"cache", "context", "prompts", "model", "calls", "agents"} <= rows.keys()
+        assert {"you", "waits", "tests", "files", "cost"} <= rows.keys()
+        assert rows["context"].count("▼") == 2
+        assert "!" in rows["context"]
+        assert "✗" in rows["tests"]
+        assert "✓" in rows["tests"]
+        assert "┬8" in rows["prompts"]
+        assert "8 prompts" in words(screen, "title")
+        assert "pale: from the cache" in words(screen, "legend")
+
+
+async def test_keys_lead_through_time() -> None:
+    async with looking(WorkedSession().made(8, 12)) as (screen, pilot, _):
+        await pilot.press("home")
+        assert words(screen).startswith("1 · Fix the parser")
+        await pilot.press("n")
+        assert words(screen).startswith("2 · Now the error messages")
+        await pilot.press("down")
+        assert "tokens in" in words(screen)
+        await pilot.press("up", "N")
+        assert words(screen).startswith("1 · Fix the parser")
+        await pilot.press("b")
+        assert "messages summarized" in words(screen)
+        await pilot.press("b")
+        assert "5,000 tokens cached again, $0.02" in words(screen)
+        await pilot.press("home", "t")
+        assert "turned red" in words(screen)
+        await pilot.press("t")
+        assert "turned green" in words(screen)
+        await pilot.press("home", "T")
+        assert "No check turned before." in screen.notice.text
+        await pilot.press("x")
+        assert "overloaded" in words(screen)
+        await pilot.press("end")
+        assert screen.view.cursor == len(screen.timeline.steps) - 1
+        await pilot.press("x")
+        assert "No later trouble." in screen.notice.text
+
+
+async def test_left_and_right_go_on_in_time_and_never_stand_still() -> None:
+    async with looking(WorkedSession().made(3, 8)) as (screen, pilot, _):
+        await pilot.press("home")
+        seen = [screen.view.cursor]
+        while seen[-1] < len(screen.timeline.steps) - 1:
+            await pilot.press("right")
+            seen.append(screen.view.cursor)
+        assert seen == sorted(set(seen))
+        assert len(seen) > 20
+        back = [seen[-1]]
+        while back[-1] > 0:
+            await pilot.press("left")
+            back.append(screen.view.cursor)
+        assert back == sorted(set(back), reverse=True)
+
+
+async def test_looking_closer_names_the_calls_and_0_shows_everything() -> None:
+    async with looking(WorkedSession().made(4, 12)) as (screen, pilot, _):
+        every = drawn(screen)
+        await pilot.press("home", "t", *["plus"] * 6)
+        close = "\n".join(drawn(screen))
+        assert "Run pytest" in close
+        assert "claude" in close
+        await pilot.press("0")
+        assert [line[:9] for line in drawn(screen)] == [line[:9] for line in every]
+        assert "Run pytest" not in "\n".join(drawn(screen))
+
+
+async def test_enter_on_a_call_shows_what_was_asked_and_what_came() -> None:
+    async with looking(WorkedSession().made(3, 12)) as (_, pilot, _grown):
+        await pilot.press("home", "t", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ReadScreen))
+        text = cast("ReadScreen", pilot.app.screen).text
+        assert '"command": "pytest -q tests"' in text
+        assert "self.at" in text
+
+
+async def test_enter_on_an_edit_shows_its_diff() -> None:
+    session = WorkedSession()
+    session.add("user", 0, content=[{"type": "text", "text": "go"}], text="go")
+    edit = {"type": "tool_use", "id": "e", "name": "edit_file", "input": {"path": "a.py"}}
+    session.request(2, [edit], 20)
+    diff = "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-one\n+two\n"
+    session.add("tool_result", 1, call_id="e", name="edit_file", content=[], display=diff)
+    async with looking(session.records) as (_, pilot, _grown):
+        await pilot.press("end", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, DiffScreen))
+
+
+async def test_w_says_where_no_checkpoint_is() -> None:
+    async with looking(WorkedSession().made(2, 6)) as (screen, pilot, _):
+        await pilot.press("w")
+        await until(pilot, lambda: "No checkpoint" in screen.notice.text)
+
+
+async def test_an_empty_session_says_so() -> None:
+    async with looking([]) as (screen, pilot, _):
+        await until(pilot, lambda: "Nothing has happened yet." in words(screen))
+        await pilot.press("left", "right", "n", "t", "enter", "w", "y", "plus", "0")
+        assert words(screen) == "Nothing has happened yet."
+
+
+async def test_what_comes_is_followed_only_from_the_end() -> None:
+    records = WorkedSession().made(4, 10)
+    async with looking(records[:-40]) as (screen, pilot, grown):
+        await pilot.press("home")
+        grown.extend(records[-40:-20])
+        screen.follow()
+        assert screen.view.cursor == 0
+        await pilot.press("end")
+        grown.extend(records[-20:])
+        screen.follow()
+        assert screen.view.cursor == len(screen.timeline.steps) - 1
+
+
+async def test_after_a_rewind_the_branch_is_read_again() -> None:
+    records = WorkedSession().made(4, 10)
+    async with looking(records) as (screen, pilot, grown):
+        count = len(screen.timeline.steps)
+        del grown[-60:]
+        screen.follow()
+        await until(pilot, lambda: len(screen.timeline.steps) < count)
+
+
+async def test_every_size_has_whole_words_and_no_row_is_too_wide() -> None:
+    records = WorkedSession().made(8, 12)
+    for size in ((40, 10), NARROW, (300, 60)):
+        async with looking(records, size) as (screen, pilot, _):
+            await pilot.press("home", "b")
+            rows = drawn(screen)
+            assert {len(row) for row in rows} == {size[0]}
+            assert any("prompt" in row for row in rows)
+            assert all(len(line) <= size[0] - 2 for line in words(screen).splitlines())
+
+
+async def test_without_colors_the_parts_differ_by_their_characters(monkeypatch: Any) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with looking(WorkedSession().made(8, 12)) as (screen, _, _grown):
+        rows = drawn(screen)
+        picture = "".join(rows[: [row[:9].strip() for row in rows].index("cache")])
+        assert set("▒█░▚") <= set(picture)
+        assert "▚ thinking" in words(screen, "legend")

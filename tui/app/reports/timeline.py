@@ -1,0 +1,255 @@
+"""A timeline in words: each step, the moment at a step, and the whole session in a few lines."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from tui.app.reports import Report
+from tui.context.timeline import RequestInput, SessionTimeline, TimelineStep
+from tui.core.formatting import duration, moment_of, money, plural, tokens, wait_time
+from tui.core.text_cleaning import one_line
+
+_DEAREST: Final = 3
+_KINDS: Final[Mapping[str, str]] = {
+    "prompt": "prompt",
+    "request": "request",
+    "call": "call",
+    "question": "asked you",
+    "wait": "wait",
+    "agent": "sub-agent",
+    "job": "in background",
+    "compaction": "compaction",
+    "break": "cache restart",
+    "change": "context",
+    "trouble": "trouble",
+    "pause": "pause",
+    "aside": "aside",
+}
+
+
+def timeline_report(timeline: SessionTimeline, title: str = "") -> Report:
+    """The session in a few lines: where the time and the money went, why the context filled, what
+    broke the cache, when checks turned red."""
+    rows = [*_totals(timeline), *_fullest(timeline), *_breaks(timeline), *_checks(timeline)]
+    return Report(title or "Timeline", rows, notes=tuple(_doubts(timeline)))
+
+
+def prompt_steps(timeline: SessionTimeline, number: str) -> list[TimelineStep]:
+    """The steps of a prompt, by its number; none where there is no such prompt."""
+    prompts = timeline.marks["prompt"].steps
+    wanted = int(number[:9]) if number.isdecimal() else 0
+    if not 0 < wanted <= len(prompts):
+        return []
+    end = prompts[wanted] if wanted < len(prompts) else len(timeline.steps)
+    return timeline.steps[prompts[wanted - 1] : end]
+
+
+def step_line(step: TimelineStep) -> str:
+    """A step in one line: its time, what it is, how long it took, what it cost."""
+    when = moment_of(step.time)
+    clock = f"{when.astimezone():%d %b %H:%M:%S}" if when else "time unknown"
+    return f"{clock}  {_KINDS[step.kind]}: {_with_facts(step)}"
+
+
+def moment_lines(timeline: SessionTimeline, place: int) -> list[str]:
+    """What is known of the moment at a step: the step, its figures, and the prompt that led to
+    it."""
+    step = timeline.steps[place]
+    lines = [_with_facts(step)]
+    if step.sent is not None:
+        lines += _input_lines(step.sent)
+    if step.note:
+        lines.append(step.note)
+    if step.files:
+        more = f" and {len(step.files) - 3} more" if len(step.files) > 3 else ""
+        lines.append(f"Changed {', '.join(map(one_line, step.files[:3]))}{more}")
+    prompts = timeline.marks["prompt"].steps
+    led = bisect_right(prompts, place) - 1
+    if led >= 0 and prompts[led] != place:
+        prompt = timeline.steps[prompts[led]]
+        lines.append(f"In prompt {prompt.number}: “{one_line(prompt.label)}”")
+    return lines
+
+
+def moment_title(timeline: SessionTimeline, place: int) -> str:
+    """The time of a step and its place among the others."""
+    step = timeline.steps[place]
+    when = moment_of(step.time)
+    clock = f"{when.astimezone():%H:%M:%S}" if when else "time unknown"
+    return f"{clock} · {_KINDS[step.kind]} · {place + 1:,} of {len(timeline.steps):,}"
+
+
+def timeline_json(timeline: SessionTimeline) -> dict[str, Any]:
+    """The timeline as data: its sums and every step."""
+    return {
+        "seconds": round(timeline.now, 3),
+        "cost_usd": timeline.usd,
+        "known_cost_usd": round(timeline.spent.total, 6),
+        "unpriced_answers": timeline.unpriced,
+        "records_without_time": timeline.axis.untimed,
+        "steps": [_step_json(step) for step in timeline.steps],
+    }
+
+
+def _step_json(step: TimelineStep) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "kind": step.kind,
+        "at": round(step.at, 3),
+        "end": round(step.end, 3),
+        "time": step.time,
+        "seconds": round(step.seconds, 3),
+        "label": step.label,
+        "record": step.record,
+        "state": step.state or "done",
+    }
+    if step.usd != 0.0:
+        fields["cost_usd"] = step.usd
+    others = {
+        "note": step.note,
+        "model": step.model if step.kind != "change" else "",
+        "n": step.number,
+        "call_id": step.call_id,
+        "files": list(step.files),
+        "check": step.check,
+        "verdict": step.verdict,
+        "turned": step.turned,
+        "tokens": step.tokens,
+    }
+    fields |= {name: value for name, value in others.items() if value}
+    if (sent := step.sent) is not None:
+        fields["input"] = {
+            "tokens": sent.tokens,
+            "counted": sent.counted,
+            "cached": sent.cached,
+            "written": sent.written,
+            "parts": sent.parts._asdict(),
+        }
+        fields["output_tokens"] = sent.output
+        fields["thinking_tokens"] = sent.thought
+    return fields
+
+
+def _with_facts(step: TimelineStep) -> str:
+    """The label of a step with its figures."""
+    label = one_line(step.label)
+    if step.kind == "request":
+        label = f"{step.number} · {label}" if step.number else label
+    if step.kind == "prompt":
+        return f"{step.number} · {label}"
+    facts: list[str] = []
+    if step.state:
+        facts.append(step.state)
+    if step.seconds >= 0.1 and step.kind != "pause":
+        facts.append(wait_time(step.seconds) if step.seconds >= 10 else f"{step.seconds:.1f} s")
+    if step.sent is not None and step.sent.tokens:
+        share = f", {step.sent.cached / step.sent.tokens:.0%} cached" if step.sent.counted else ""
+        facts.append(f"{tokens(step.sent.tokens)} in{share}".replace("%", " %"))
+        facts.append(f"{tokens(step.sent.output)} out")
+    if step.verdict:
+        facts.append(f"{'turned ' if step.turned else ''}{step.verdict}")
+    if step.files:
+        facts.append(f"{plural(len(step.files), 'file')} changed")
+    if step.usd is None:
+        facts.append("cost unknown")
+    elif step.usd:
+        facts.append(money(step.usd))
+    return " · ".join([label, *facts])
+
+
+def _input_lines(sent: RequestInput) -> Iterator[str]:
+    if not sent.counted:
+        yield f"About {tokens(sent.tokens)} tokens in: the server reported no count."
+    else:
+        fresh = sent.new - sent.written
+        yield (
+            f"{sent.tokens:,} tokens in: {sent.cached:,} from the cache, {sent.written:,} written"
+            f" to it, {fresh:,} neither"
+        )
+    yield "of them about " + ", ".join(
+        f"{tokens(size)} {name}" for name, size in sent.parts._asdict().items() if size
+    )
+
+
+def _totals(timeline: SessionTimeline) -> Iterator[str]:
+    counts = {
+        kind: sum(1 for step in timeline.steps if step.kind == kind)
+        for kind in ("prompt", "request", "call", "agent")
+    }
+    counted = [
+        plural(counts["prompt"], "prompt"),
+        plural(counts["request"], "request"),
+        plural(counts["call"], "call"),
+    ]
+    if counts["agent"]:
+        counted.append(plural(counts["agent"], "sub-agent"))
+    yield ", ".join(counted) + "."
+    drawn = f"{duration(timeline.now)} of work"
+    if timeline.unpriced:
+        known = f"{money(timeline.spent.total)} and " if timeline.spent.total else ""
+        answers = plural(timeline.unpriced, "answer")
+        yield f"{drawn}, {known}what {answers} cost: the price isn't known."
+        return
+    yield f"{drawn}, {money(timeline.spent.total)}."
+    paid = (step for step in timeline.steps if step.usd and step.kind != "break")
+    for step in heapq.nlargest(_DEAREST, paid, key=lambda one: one.usd or 0.0):
+        yield f"Dearest: {_KINDS[step.kind]} {_with_facts(step)}"
+
+
+def _fullest(timeline: SessionTimeline) -> Iterator[str]:
+    if not timeline.inputs:
+        return
+    place = max(range(len(timeline.inputs)), key=timeline.inputs.__getitem__)
+    step = timeline.steps[timeline.requests.steps[place]]
+    if (sent := step.sent) is None or not sent.tokens:
+        return
+    parts = sorted(sent.parts._asdict().items(), key=lambda part: -part[1])
+    shares = ", ".join(f"{size / sent.tokens:.0%} {name}" for name, size in parts[:3] if size)
+    yield f"Fullest at request {step.number}: {sent.tokens:,} tokens, {shares.replace('%', ' %')}."
+
+
+def _breaks(timeline: SessionTimeline) -> Iterator[str]:
+    steps = timeline.context_changes()
+    breaks = [step for step in steps if step.kind == "break"]
+    if breaks:
+        usd = sum(step.usd or 0.0 for step in breaks)
+        unknown = sum(step.usd is None for step in breaks)
+        lost = sum(step.tokens for step in breaks)
+        said = "" if not unknown else f", the price of {unknown} isn't known"
+        times = plural(len(breaks), "time")
+        yield f"Cache restarted {times}: {lost:,} tokens again, {money(usd)}{said}."
+        for step in heapq.nlargest(_DEAREST, breaks, key=lambda one: (one.usd or 0.0, one.tokens)):
+            yield f"  {step_line(step)}"
+    compactions = [step for step in steps if step.kind == "compaction"]
+    if compactions:
+        saved = sum(step.tokens for step in compactions)
+        yield f"{plural(len(compactions), 'compaction')}, {tokens(saved)} tokens less."
+
+
+def _checks(timeline: SessionTimeline) -> Iterator[str]:
+    steps = [timeline.steps[n] for n in timeline.marks["check"].steps]
+    if not steps:
+        return
+    turns = [step for step in steps if step.turned]
+    last = {step.check: step for step in steps}
+    red = [one.check for one in last.values() if one.verdict == "red"]
+    now = f"red when last run: {', '.join(red)}" if red else "all green when last run"
+    yield f"{plural(len(steps), 'check')}, {now}."
+    reds = [step for step in turns if step.verdict == "red"]
+    for step in reds[-_DEAREST:]:
+        yield f"  {step_line(step)}"
+
+
+def _doubts(timeline: SessionTimeline) -> Iterator[str]:
+    """What the reader has to know of the figures."""
+    pauses = [timeline.steps[n] for n in timeline.marks["pause"].steps]
+    back = [step for step in pauses if step.seconds < 0]
+    cut = sum(step.seconds - (step.end - step.at) for step in pauses if step.seconds > 0)
+    if cut >= 1:
+        yield f"{duration(cut)} in which nothing is known to have run aren't counted."
+    if back:
+        yield f"The clock jumped back {plural(len(back), 'time')}: the order of the record counts."
+    if timeline.axis.untimed:
+        yield f"{plural(timeline.axis.untimed, 'record')} without a readable time."

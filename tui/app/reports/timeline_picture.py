@@ -1,0 +1,384 @@
+"""A timeline as rows of characters: the stacked context over time, and below it what ran. Pure.
+
+A cell is a character, its role and the role behind it; roles get their colors from whoever draws.
+Only what is in the window is looked at, by bisection: a picture of a long session takes no longer
+than one of a short one with as many columns.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from tui.context.timeline import Lane, SessionTimeline, TimelineStep
+from tui.core.dataclass import dataclass, replace
+from tui.core.formatting import money, tokens
+from tui.core.text_cleaning import one_line
+
+Part: TypeAlias = Literal["system", "tools", "messages", "results", "thinking"]
+Cell: TypeAlias = tuple[str, str, str]
+"""A character, its role, and the role of what is behind it, "" for the background."""
+
+PARTS: Final[tuple[Part, ...]] = ("system", "tools", "messages", "results", "thinking")
+CACHED: Final = "-cached"
+"""The end of the role of a part that came from the cache."""
+LABEL: Final = 9
+"""Cells of the labels at the left."""
+NARROW: Final = 50
+"""With fewer cells, labels are shorter."""
+
+_EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
+_SHADES: Final = " ░▒▓█"
+TEXTURES: Final[Mapping[str, str]] = dict(zip(PARTS, "▓▒█░▚", strict=True))
+"""The characters of the parts where there are no colors."""
+_LANES: Final = {
+    "request": ("model", "primary"),
+    "call": ("calls", "accent"),
+    "agent": ("agents", "secondary"),
+    "job": ("jobs", "muted"),
+    "question": ("you", "warning"),
+    "wait": ("waits", "error"),
+}
+ROLES: Final = (
+    *PARTS, *(f"{part}{CACHED}" for part in PARTS),
+    "text", "muted", "rule", "primary", "secondary", "accent", "success", "warning", "error", "ink",
+)  # fmt: skip
+_EMPTY: Final[Cell] = (" ", "text", "")
+_NAMED: Final = 6
+"""Fewest cells of a bar with its name in it."""
+
+
+class Window(NamedTuple):
+    """The stretch of the axis that is in sight, in seconds."""
+
+    start: float
+    end: float
+
+    def edges(self, columns: int) -> list[float]:
+        """The times between the columns, and those at both ends."""
+        width = (self.end - self.start) / max(1, columns)
+        return [self.start + n * width for n in range(columns)] + [self.end]
+
+    def column(self, time: float, columns: int) -> int:
+        """The column of a moment."""
+        share = (time - self.start) / max(1e-9, self.end - self.start)
+        return max(0, min(columns - 1, int(share * columns)))
+
+
+@dataclass(frozen=True, slots=True)
+class PictureRow:
+    """One row: its label, and a cell for each column."""
+
+    label: str
+    cells: Sequence[Cell]
+    role: str = "muted"
+
+
+def whole(timeline: SessionTimeline) -> Window:
+    """The window with the whole session."""
+    return Window(0.0, max(timeline.now, 1.0) * 1.0001)
+
+
+def label_width(width: int) -> int:
+    """The cells of the labels in a picture of that width."""
+    return LABEL if width >= NARROW else 6
+
+
+def picture(
+    timeline: SessionTimeline, window: Window, width: int, height: int, *, colors: bool = True
+) -> list[PictureRow]:
+    """Draw the window in at most so many cells and rows, the labels included."""
+    columns = max(1, width - label_width(width) - 1)
+    edges = window.edges(columns)
+    below = _rows(timeline, window, edges, height)
+    chart = max(1, height - len(below))
+    rows = [*_chart(timeline, edges, chart, colors=colors), *below]
+    return [replace(row, label=row.label[: label_width(width)]) for row in rows]
+
+
+def legend(width: int, *, colors: bool = True) -> list[tuple[str, str]]:
+    """The parts of the context with their characters, as many as fit."""
+    pieces: list[tuple[str, str]] = []
+    room = width
+    for part in reversed(PARTS):
+        if (room := room - len(part) - 3) < 0:
+            break
+        pieces += [("█" if colors else TEXTURES[part], part), (f" {part}  ", "muted")]
+    words = "pale: from the cache"
+    if colors and room >= len(words):
+        pieces.append((words, "muted"))
+    return pieces
+
+
+# The rows below the chart
+
+
+def _rows(
+    timeline: SessionTimeline, window: Window, edges: Sequence[float], height: int
+) -> list[PictureRow]:
+    """The rows for which there is room, in the order in which they are read."""
+    marks, lanes = timeline.marks, timeline.lanes
+    first = {kind: [0] for kind, group in lanes.items() if group}
+    wanted: list[tuple[str, int]] = [("axis", 0)]
+    wanted += [("context", 0)] if len(marks["context"]) else []
+    wanted += [("tests", 0)] if len(marks["check"]) else []
+    wanted += [("request", 0)] if "request" in first else []
+    wanted += [("cost", 0)] if timeline.spent.total else []
+    wanted += [("call", 0)] if "call" in first else []
+    wanted += [("cache", 0)] if any(timeline.inputs) else []
+    wanted += [(kind, 0) for kind in ("agent", "question", "wait", "job") if kind in first]
+    wanted += [("files", 0)] if timeline.changed.total else []
+    for kind in ("agent", "call", "job"):
+        rows = enumerate(lanes[kind].rows)
+        wanted += [(kind, n) for n, lane in rows if n and lane.between(*window)]
+    room = height - max(3, height // 3)
+    order = ("cache", "context", "axis", *_LANES, "tests", "files", "cost")
+    chosen = sorted(
+        wanted[: max(min(1, height - 1), room)], key=lambda one: (order.index(one[0]), one[1])
+    )
+    return [_row(timeline, window, edges, *one) for one in chosen]
+
+
+def _row(
+    timeline: SessionTimeline, window: Window, edges: Sequence[float], name: str, number: int
+) -> PictureRow:
+    match name:
+        case "axis":
+            return PictureRow("prompts", _axis(timeline, edges))
+        case "context":
+            return PictureRow("context", _context(timeline, edges))
+        case "tests":
+            return PictureRow("tests", _checks(timeline, edges))
+        case "cache":
+            return PictureRow("cache", list(_cache(timeline, edges)))
+        case "cost":
+            sums = list(timeline.spent.between(edges))
+            most = max(sums)
+            label = f"cost {money(most)}" if most else "cost"
+            return PictureRow(label if len(label) <= LABEL else "cost", _levels(sums, "warning"))
+        case "files":
+            return PictureRow("files", _levels(list(timeline.changed.between(edges)), "success"))
+        case kind:
+            label, role = _LANES[kind]
+            lane = next(g for k, g in timeline.lanes.items() if k == kind).rows[number]
+            cells = _lane(timeline, lane, window, edges, role)
+            return PictureRow("" if number else label, cells)
+
+
+def _axis(timeline: SessionTimeline, edges: Sequence[float]) -> list[Cell]:
+    """A line with a tick where a prompt was sent and a mark where time is cut out."""
+    prompts, pauses = timeline.marks["prompt"], timeline.marks["pause"]
+    cells: list[Cell] = [("─", "rule", "")] * (len(edges) - 1)
+    numbers: list[tuple[int, str]] = []
+    for column, (start, end) in enumerate(pairwise(edges)):
+        if pauses.between(start, end):
+            cells[column] = ("~", "muted", "")
+        if there := prompts.between(start, end):
+            cells[column] = ("┬", "text", "")
+            number = timeline.steps[prompts.steps[there.start]].number
+            numbers.append((column + 1, str(number)))
+    for first, number in numbers:
+        room = cells[first : first + len(number) + 1]
+        if len(room) > len(number) and all(letter in "─~" for letter, _, _ in room):
+            cells[first : first + len(number)] = [(digit, "muted", "") for digit in number]
+    return cells
+
+
+def _context(timeline: SessionTimeline, edges: Sequence[float]) -> list[Cell]:
+    """Breaks, compactions and other changes of what the model sees."""
+    marks, cells = timeline.marks["context"], list[Cell]()
+    for start, end in pairwise(edges):
+        kinds = {timeline.steps[marks.steps[n]].kind for n in marks.between(start, end)}
+        if "compaction" in kinds:
+            cells.append(("▼", "warning", ""))
+        elif "break" in kinds:
+            cells.append(("!", "error", ""))
+        else:
+            cells.append(("○", "accent", "") if kinds else _EMPTY)
+    return cells
+
+
+def _checks(timeline: SessionTimeline, edges: Sequence[float]) -> list[Cell]:
+    """A line from the first check on: thick while one is red; a sign where it turned."""
+    marks, cells = timeline.marks["check"], list[Cell]()
+    before = bisect_left(marks.times, edges[0])
+    red = before > 0 and timeline.reds[before - 1] > 0
+    begun = before > 0
+    for start, end in pairwise(edges):
+        there = marks.between(start, end)
+        was, known = red, begun
+        if there:
+            red, begun = timeline.reds[there.stop - 1] > 0, True
+        fell = any(timeline.reds[n] > 0 for n in there) and not red
+        if there and (red != was or not known or fell):
+            cells.append(("✗", "error", "") if red else ("✓", "success", ""))
+        elif begun:
+            cells.append(("━", "error", "") if red else ("─", "success", ""))
+        else:
+            cells.append(_EMPTY)
+    return cells
+
+
+def _cache(timeline: SessionTimeline, edges: Sequence[float]) -> Iterator[Cell]:
+    """The least share of a prompt that came from the cache."""
+    times, inputs, news = timeline.requests.times, timeline.inputs, timeline.news
+    places = [bisect_left(times, edge) for edge in edges]
+    for first, last in pairwise(places):
+        sent = sum(inputs[first:last])
+        if not sent:
+            yield _EMPTY
+            continue
+        share = 1 - sum(news[first:last]) / sent
+        role = "success" if share >= 0.8 else "warning" if share >= 0.4 else "error"
+        yield (_EIGHTHS[max(1, round(share * 8))], role, "")
+
+
+def _levels(numbers: Sequence[float], role: str) -> list[Cell]:
+    """A bar for each number, the largest one full."""
+    most = max(numbers, default=0.0)
+    if most <= 0:
+        return [_EMPTY] * len(numbers)
+    return [
+        (_EIGHTHS[max(1, round(one / most * 8))], role, "") if one > 0 else _EMPTY
+        for one in numbers
+    ]
+
+
+def _lane(
+    timeline: SessionTimeline, lane: Lane, window: Window, edges: Sequence[float], role: str
+) -> list[Cell]:
+    """The bars of a lane; where several share a column, a shade says how much of it they take."""
+    cells: list[Cell] = []
+    for start, end in pairwise(edges):
+        bars = lane.between(start, end)
+        if not bars:
+            cells.append(_EMPTY)
+            continue
+        share = lane.share(bars, start, end)
+        shade = _SHADES[4 if len(bars) == 1 else max(1, round(share * 4))]
+        cells.append((shade, "error" if lane.failed(bars) else role, ""))
+    columns = len(cells)
+    width = (window.end - window.start) / columns
+    for bar in _wide(lane, window, _NAMED * width):
+        first = window.column(max(lane.starts[bar], window.start), columns)
+        last = window.column(min(lane.ends[bar], window.end), columns)
+        step = timeline.steps[lane.steps[bar]]
+        name = _name(step)[: last - first - 1]
+        if last - first < _NAMED or not name.isascii():
+            continue  # letters of other scripts may take two cells
+        colour = "error" if step.failed or step.verdict == "red" else role
+        for n, letter in enumerate(f"{name} ", first):
+            cells[n] = (letter, "ink", colour)
+    return cells
+
+
+def _wide(lane: Lane, window: Window, least: float) -> Iterator[int]:
+    """The bars of the window that are so long, in seconds: no more than fit beside each other."""
+    bars = lane.between(window.start, window.end)
+    if len(bars) * least > 50 * (window.end - window.start):
+        return  # far too many for one of them to be named
+    for bar in bars:
+        if min(lane.ends[bar], window.end) - max(lane.starts[bar], window.start) >= least:
+            yield bar
+
+
+def _name(step: TimelineStep) -> str:
+    return one_line(f"{step.number} {step.label}" if step.kind == "request" else step.label)
+
+
+# The stacked context
+
+
+def _chart(
+    timeline: SessionTimeline, edges: Sequence[float], height: int, *, colors: bool
+) -> list[PictureRow]:
+    times, inputs = timeline.requests.times, timeline.inputs
+    places = [bisect_left(times, edge) for edge in edges]
+    shown = inputs[max(0, places[0] - 1) : places[-1]]
+    most = max(shown, default=0)
+    columns = [
+        _column(timeline, first, last, most, height, colors=colors)
+        for first, last in pairwise(places)
+    ]
+    rows: list[PictureRow] = []
+    for row in range(height - 1, -1, -1):
+        label = tokens(most) if row == height - 1 and most else ""
+        if height >= 5 and row == height // 2 - 1 and most:
+            label = tokens(round(most * (row + 1) / height))
+        rows.append(PictureRow(label, [column[row] for column in columns]))
+    return rows
+
+
+def _column(
+    timeline: SessionTimeline, first: int, last: int, most: int, height: int, *, colors: bool
+) -> list[Cell]:
+    """The context in one column, from below: that of the largest request in it, with the share that
+    wasn't cached in all of them; between requests, that of the last one."""
+    if last > first:
+        inputs = timeline.inputs[first:last]
+        largest = max(inputs)
+        place = first + inputs.index(largest)
+        new = round(largest * sum(timeline.news[first:last]) / max(1, sum(inputs)))
+    elif first:
+        place, new = first - 1, 0
+    else:
+        return [_EMPTY] * height
+    sent = timeline.steps[timeline.requests.steps[place]].sent
+    if sent is None or not most:
+        return [_EMPTY] * height
+    tops, roles = _layers(sent.parts, max(0, sent.tokens - new), height * 8 / most, colors=colors)
+    cells: list[Cell] = []
+    layer = 0
+    while len(cells) < height:
+        bottom = len(cells) * 8
+        while layer < len(tops) and tops[layer] <= bottom:
+            layer += 1
+        if layer == len(tops):
+            cells += [_EMPTY] * (height - len(cells))
+        elif rows := min(tops[layer] // 8, height) - len(cells):
+            full = "█" if colors else TEXTURES[roles[layer]]
+            cells += [(full, roles[layer], "")] * rows
+        else:
+            cells.append(_mixed(tops, roles, bottom, colors=colors))
+    return cells
+
+
+def _layers(
+    parts: Sequence[int], cached: int, scale: float, *, colors: bool
+) -> tuple[list[int], list[str]]:
+    """The tops of the layers in eighths of a row, and their roles. What was cached is a beginning
+    of the request."""
+    tops, roles, total = list[int](), list[str](), 0
+    for part, size in zip(PARTS, parts, strict=True):
+        below, total = total, total + size
+        if colors and below < cached < total:
+            tops.append(round(cached * scale))
+            roles.append(part + CACHED)
+        if size:
+            tops.append(round(total * scale))
+            roles.append(part + CACHED if colors and total <= cached else part)
+    if tops and not tops[-1]:
+        tops[-1] = 1
+    return tops, roles
+
+
+def _mixed(tops: Sequence[int], roles: Sequence[str], bottom: int, *, colors: bool) -> Cell:
+    """The cell of several layers, or of the last one's end, whose lower edge is so many eighths
+    above the ground."""
+    inside: list[tuple[int, str]] = []
+    floor = 0
+    for top, role in zip(tops, roles, strict=True):
+        height = min(top, bottom + 8) - max(floor, bottom)
+        if height > 0:
+            inside.append((height, role))
+        floor = max(floor, top)
+    filled = sum(height for height, _ in inside)
+    largest = max(inside)[1]
+    if not colors:
+        return (TEXTURES[largest] if filled >= 4 else "▁", largest, "")
+    if filled < 8:
+        return (_EIGHTHS[filled], largest, "")
+    lower, upper = inside[0], max(inside[1:])
+    return (_EIGHTHS[lower[0]], lower[1], upper[1])

@@ -1,0 +1,23 @@
+"""The timeline of a session: what happened when, folded from its record. Pure.
+
+SessionTimeline(prices).extend(records)    steps in order, bars by lane, marks, sums
+"""
+
+from tui.context.timeline.fold import MARKS, SessionTimeline
+from tui.context.timeline.lanes import Lane, LaneGroup, Sums
+from tui.context.timeline.sizes import Parts
+from tui.context.timeline.steps import LANES, Kind, Marks, RequestInput, TimelineStep
+
+__all__ = [
+    "LANES",
+    "MARKS",
+    "Kind",
+    "Lane",
+    "LaneGroup",
+    "Marks",
+    "Parts",
+    "RequestInput",
+    "SessionTimeline",
+    "Sums",
+    "TimelineStep",
+]

@@ -1,0 +1,105 @@
+"""Lanes: bars on the time axis, found by time however many there are. Pure."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from tui.core.dataclass import dataclass, field
+
+SIDE_BY_SIDE: Final = 4
+"""Most rows of a lane group. With more at the same time, the others are in the last row."""
+_TOUCH: Final = 1e-6
+
+
+@dataclass(slots=True)
+class Lane:
+    """Bars one after another: their starts, ends, and the places of their steps."""
+
+    starts: array[float] = field(default_factory=lambda: array("d"))
+    ends: array[float] = field(default_factory=lambda: array("d"))
+    steps: array[int] = field(default_factory=lambda: array("l"))
+    _busy: array[float] = field(default_factory=lambda: array("d", [0.0]))
+    _failed: array[int] = field(default_factory=lambda: array("l", [0]))
+
+    def free_at(self, start: float) -> bool:
+        """True if a bar may begin there."""
+        return not self.ends or self.ends[-1] <= start + _TOUCH
+
+    def add(self, start: float, end: float, step: int, *, failed: bool) -> None:
+        """Add a bar after the others; where it overlaps them, the part that doesn't."""
+        if self.ends:
+            start = max(start, self.ends[-1])
+        end = max(start, end)
+        self.starts.append(start)
+        self.ends.append(end)
+        self.steps.append(step)
+        self._busy.append(self._busy[-1] + end - start)
+        self._failed.append(self._failed[-1] + failed)
+
+    def between(self, start: float, end: float) -> range:
+        """The bars that are in a stretch of time, also in part."""
+        last = bisect_left(self.starts, end)
+        first = bisect_left(self.ends, start, 0, last)
+        while first < last and self.ends[first] <= start and self.starts[first] < start:
+            first += 1
+        return range(first, last)
+
+    def share(self, bars: range, start: float, end: float) -> float:
+        """The share of a stretch of time that its bars take."""
+        if not bars or end <= start:
+            return 0.0
+        busy = self._busy[bars.stop] - self._busy[bars.start]
+        busy -= max(0.0, start - self.starts[bars.start])
+        busy -= max(0.0, self.ends[bars.stop - 1] - end)
+        return max(0.0, min(1.0, busy / (end - start)))
+
+    def failed(self, bars: range) -> bool:
+        """True if one of the bars is of something that failed."""
+        return bool(bars) and self._failed[bars.stop] > self._failed[bars.start]
+
+
+@dataclass(slots=True)
+class LaneGroup:
+    """Bars of one kind, those at the same time in rows below each other."""
+
+    rows: list[Lane] = field(default_factory=lambda: [Lane()])
+
+    def add(self, start: float, end: float, step: int, *, failed: bool = False) -> None:
+        """Add a bar in the first row that is free there."""
+        for lane in self.rows:
+            if lane.free_at(start):
+                lane.add(start, end, step, failed=failed)
+                return
+        if len(self.rows) < SIDE_BY_SIDE:
+            self.rows.append(Lane())
+        self.rows[-1].add(start, end, step, failed=failed)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows[0].starts)
+
+
+@dataclass(slots=True)
+class Sums:
+    """Sums of numbers that belong to moments, for any stretch of time."""
+
+    times: array[float] = field(default_factory=lambda: array("d"))
+    _sums: array[float] = field(default_factory=lambda: array("d", [0.0]))
+
+    def add(self, time: float, number: float) -> None:
+        """Add a number at a moment that is not before the others."""
+        self.times.append(max(time, self.times[-1]) if self.times else time)
+        self._sums.append(self._sums[-1] + number)
+
+    @property
+    def total(self) -> float:
+        return self._sums[-1]
+
+    def between(self, edges: Sequence[float]) -> Iterator[float]:
+        """Sum up each stretch between two of the moments, without its end."""
+        places = [bisect_left(self.times, edge) for edge in edges]
+        for first, last in pairwise(places):
+            yield self._sums[last] - self._sums[first]

@@ -1,0 +1,282 @@
+"""/timeline (F9): the session in time, followed while a turn runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+
+from textual import on, work
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Static
+
+from tui.app.reports.timeline import moment_lines, moment_title, prompt_steps
+from tui.app.reports.timeline_picture import legend
+from tui.context.timeline import SessionTimeline
+from tui.core.formatting import duration, money, plural, tokens
+from tui.core.gc_pause import gc_pause
+from tui.core.text_cleaning import one_line
+from tui.session.records import Record
+from tui.ui.screens.table_screen import SHORT, whole_words
+from tui.ui.screens.timeline_moment import MomentOpener
+from tui.ui.toolkit.base_app import BaseScreen
+from tui.ui.widgets.keys import TIMELINE_KEYS, Keys, bindings, in_rows
+from tui.ui.widgets.notices import NoticeLine
+from tui.ui.widgets.panes import PaneRule
+from tui.ui.widgets.timeline_view import TimelineView
+
+if TYPE_CHECKING:
+    from tui.agent.agent import Agent
+    from tui.core.config import Price
+
+FOLLOW_S: Final = 1.0
+"""Seconds between updates while a turn runs behind it."""
+TALL: Final = 32
+_AT_ONCE: Final = 500
+"""Most new records that are added without a thread."""
+_SORTS: Final = {"prompt": "prompt", "context": "cache restart", "trouble": "trouble"}
+_KEYS: Final[Keys] = (
+    ("enter", "open"),
+    ("← →", "time"),
+    ("↑ ↓", "step"),
+    ("n", "prompt"),
+    ("b", "break"),
+    ("t", "red/green"),
+    ("+ -", "zoom"),
+    ("w", "files then"),
+    ("x", "trouble"),
+    ("esc", "back"),
+)
+
+
+class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
+    """The picture, the moment under the cursor in words, and the keys. `timeline` is what is known
+    from the last time it was open; `prompt` the number of the one where the cursor begins, "" for
+    now."""
+
+    DEFAULT_CSS = """
+    TimelineScreen { background: $background; color: $foreground; }
+    TimelineScreen #title {
+        height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis;
+    }
+    TimelineScreen #legend { height: 1; padding: 0 1; text-wrap: nowrap; }
+    TimelineScreen #moment { height: 4; padding: 0 1; }
+    TimelineScreen.-tall #moment { height: 6; }
+    TimelineScreen #keys { height: 1; padding: 0 1; }
+    TimelineScreen.-short #legend { display: none; }
+    TimelineScreen.-short #moment { height: 3; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(TIMELINE_KEYS),
+        Binding("escape,q,f9", "dismiss", "back", show=False),
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = "TimelineView"
+
+    def __init__(
+        self,
+        agent: Agent,
+        prices: Mapping[str, Price],
+        opener: MomentOpener,
+        timeline: SessionTimeline | None = None,
+        prompt: str = "",
+    ) -> None:
+        super().__init__()
+        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (SHORT, "-high"), (TALL, "-tall")]
+        self._agent, self._prices, self._opener = agent, prices, opener
+        self.timeline = timeline or SessionTimeline(prices)
+        self._last, self._prompt = 0, prompt
+        self.notice = NoticeLine(id="notice")
+        self._reading = False
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title", markup=False)
+        yield Static(id="legend", markup=False)
+        yield TimelineView(id="picture")
+        yield PaneRule(id="moment-rule")
+        yield Static(id="moment", markup=False)
+        yield self.notice
+        yield Static(id="keys", markup=False)
+
+    @property
+    def view(self) -> TimelineView:
+        return self.query_one(TimelineView)
+
+    @property
+    def _records(self) -> Sequence[Record]:
+        return self._agent.session.records
+
+    def on_mount(self) -> None:
+        self._read()
+        self.set_interval(FOLLOW_S, self.follow)
+
+    def on_resize(self) -> None:
+        self._show_texts()
+
+    # What is new
+
+    def follow(self) -> None:
+        """Draw what came since, and what runs."""
+        if self._reading:
+            return
+        records, known = self._records, self.timeline
+        if not 0 <= len(records) - known.count <= _AT_ONCE:
+            self._read()
+            return
+        count = known.count
+        if not known.follow(records):
+            self._read()
+        elif known.count != count:
+            self._draw()
+
+    @work(group="read", exclusive=True)
+    async def _read(self) -> None:
+        """Fold what is not yet known, in a thread."""
+        self._reading = True
+        self._show_title("Reading the record…")
+        try:
+            records = tuple(self._records)
+            self.timeline = await asyncio.to_thread(_folded, self.timeline, records, self._prices)
+        finally:
+            self._reading = False
+        self._draw(first=True)
+        if steps := prompt_steps(self.timeline, self._prompt):
+            self.view.move_to(self.timeline.steps.index(steps[0]))
+        self._prompt = ""
+
+    def _draw(self, *, first: bool = False) -> None:
+        view = self.view
+        steps = self.timeline.steps
+        at_end = first or view.cursor >= self._last
+        self._last = max(0, len(steps) - 1)
+        view.show(self.timeline, self._last if at_end else view.cursor)
+        self._show_texts()
+
+    # What is said
+
+    def _show_texts(self) -> None:
+        self._show_title()
+        width = self.size.width - 2
+        pieces = legend(width, colors=not cast("App[Any]", self.app).no_color)
+        styles = {"muted": "$text-muted"}
+        roles = {"system": "$text-secondary", "tools": "$text-accent", "messages": "$text-primary"}
+        roles |= {"results": "$text-success", "thinking": "$text-muted"} | styles
+        text = Content.assemble(*((piece, roles[role]) for piece, role in pieces))
+        self.query_one("#legend", Static).update(text)
+        self.query_one("#keys", Static).update(in_rows(_KEYS, width, rows=1))
+        self._show_moment()
+
+    def _show_title(self, state: str = "") -> None:
+        known = self.timeline
+        prompts = plural(len(known.marks["prompt"]), "prompt")
+        facts = [prompts, f"{duration(known.now)} of work"]
+        if known.spent.total or known.unpriced:
+            facts.append(money(known.usd) if known.usd is not None else "cost not known")
+        if breaks := [one for one in known.context_changes() if one.kind == "break"]:
+            lost = sum(one.usd or 0.0 for one in breaks)
+            facts.append(
+                f"{plural(len(breaks), 'cache restart')}{f', {money(lost)}' if lost else ''}"
+            )
+        if known.inputs:
+            facts.append(f"{tokens(known.inputs[-1])} in the last request")
+        if running := known.running():
+            facts.append(f"now: {one_line(running[-1].label)}")
+        title = Content.assemble(
+            ("timeline", "bold"), (f"  {state or ' · '.join(facts)}", "$text-muted")
+        )
+        self.query_one("#title", Static).update(title)
+
+    def _show_moment(self) -> None:
+        known, view = self.timeline, self.view
+        rule, text = self.query_one("#moment-rule", PaneRule), self.query_one("#moment", Static)
+        if not known.steps:
+            rule.title = Content("")
+            text.update("Nothing has happened yet.")
+            return
+        place = min(view.cursor, len(known.steps) - 1)
+        rule.title = Content.styled(moment_title(known, place), "$text-muted")
+        width = self.size.width - 2
+        lines = [whole_words(one_line(line), width) for line in moment_lines(known, place)]
+        text.update(
+            Content("\n").join([Content.styled(lines[0], "bold"), *map(Content, lines[1:])])
+        )
+
+    @on(TimelineView.StepChanged)
+    def _moved(self, event: TimelineView.StepChanged) -> None:
+        event.stop()
+        self.notice.clear()
+        self._show_moment()
+
+    # Keys
+
+    def action_time(self, by: int) -> None:
+        self.view.move(by)
+
+    def action_step(self, by: int) -> None:
+        self.view.move_to(self.view.cursor + by)
+
+    def action_page(self, by: int) -> None:
+        self.view.page(by)
+
+    def action_edge(self, by: int) -> None:
+        self.view.move_to(0 if by < 0 else len(self.timeline.steps) - 1)
+
+    def action_zoom(self, by: int) -> None:
+        self.view.zoom(by)
+
+    def action_mark(self, sort: str, by: int) -> None:
+        """Go to the next or the previous mark of a sort."""
+        step = self.timeline.marks[sort].next(self.view.cursor, by)
+        if step is None:
+            self.notice.say(f"No {'later' if by > 0 else 'earlier'} {_SORTS[sort]}.")
+        else:
+            self.view.move_to(step)
+
+    def action_turn(self, by: int) -> None:
+        """Go to the next or the previous check that turned."""
+        checks, place = self.timeline.marks["check"], self.view.cursor
+        while (found := checks.next(place, by)) is not None:
+            if self.timeline.steps[found].turned:
+                self.view.move_to(found)
+                return
+            place = found
+        where = "further on" if by > 0 else "before"
+        self.notice.say(f"No check turned {where}." if len(checks) else "No checks were run.")
+
+    @work(group="open", exclusive=True)
+    async def action_open(self) -> None:
+        """Open the moment under the cursor."""
+        if self.timeline.steps:
+            step = self.timeline.steps[self.view.cursor]
+            self._say(await self._opener.open(self._agent, step))
+
+    @work(group="open", exclusive=True)
+    async def action_workspace(self) -> None:
+        """Show what had changed in the workspace by the moment under the cursor."""
+        if self.timeline.steps:
+            step = self.timeline.steps[self.view.cursor]
+            self._say(await self._opener.workspace(self._agent, step))
+
+    def action_copy(self) -> None:
+        if self.timeline.steps:
+            lines = moment_lines(self.timeline, self.view.cursor)
+            self.app.copy_to_clipboard("\n".join(lines))  # pyright: ignore[reportUnknownMemberType]
+            self.notice.say("Copied the moment.", "success")
+
+    def _say(self, problem: str) -> None:
+        if problem:
+            self.notice.say(problem)
+
+
+def _folded(
+    known: SessionTimeline, records: Sequence[Record], prices: Mapping[str, Price]
+) -> SessionTimeline:
+    """Fold records: what is new of them into what is known, or all of them. Blocks."""
+    with gc_pause():
+        if known.prices == prices and known.follow(records):
+            return known
+        made = SessionTimeline(prices)
+        made.extend(records)
+        return made

@@ -1,0 +1,235 @@
+"""The picture of a timeline with its cursor in time. A step of the cursor costs two columns."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final, cast
+
+from rich.color import Color, blend_rgb
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.app import App
+from textual.message import Message
+from textual.reactive import reactive
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tui.app.reports.timeline_picture import (
+    CACHED,
+    PictureRow,
+    Window,
+    label_width,
+    picture,
+    whole,
+)
+from tui.context.timeline import SessionTimeline
+from tui.core.dataclass import dataclass
+
+_COLORS = {
+    "system": "$text-secondary",
+    "tools": "$text-accent",
+    "messages": "$text-primary",
+    "results": "$text-success",
+    "thinking": "$text-muted",
+    "text": "$foreground",
+    "muted": "$text-muted",
+    "rule": "$rule",
+    "primary": "$text-primary",
+    "secondary": "$text-secondary",
+    "accent": "$text-accent",
+    "success": "$text-success",
+    "warning": "$text-warning",
+    "error": "$text-error",
+    "ink": "$background",
+}
+_PALE: Final = 0.5
+"""The share of its color that a part from the cache keeps."""
+_RULES = "\n".join(f"    & > .timeline--{role} {{ color: {_COLORS[role]}; }}" for role in _COLORS)
+_LOW, _HIGH = " ▁▂▃─━", "▄▅▆▇█"
+"""The characters that the cursor's line replaces: those of little, and those of a whole color."""
+_CLOSEST_S = 0.02
+"""Fewest seconds of a column."""
+
+
+class TimelineView(Widget, can_focus=True):
+    """Draws `timeline` in its window. The cursor is on one of its steps."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"timeline--{role}" for role in _COLORS}
+    DEFAULT_CSS = (
+        "TimelineView {\n    height: 1fr; background: $background; color: $foreground;\n"
+        f"{_RULES}\n}}"
+    )
+
+    cursor: reactive[int] = reactive(0, repaint=False)
+
+    @dataclass
+    class StepChanged(Message):
+        """The cursor is on another step."""
+
+        step: int
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.timeline = SessionTimeline()
+        self.window: Window | None = None
+        """The stretch in sight; None for the whole session, however long it gets."""
+        self._rows: Sequence[PictureRow] = ()
+        self._strips: dict[int, Strip] = {}
+        self._colors: dict[str, Color | None] = {}
+        self._cell_styles: dict[tuple[str, str], Style] = {}
+
+    @property
+    def columns(self) -> int:
+        return max(1, self.size.width - label_width(self.size.width) - 1)
+
+    @property
+    def sight(self) -> Window:
+        """The stretch of time that is drawn."""
+        return self.window or whole(self.timeline)
+
+    def show(self, timeline: SessionTimeline, cursor: int) -> None:
+        """Draw a timeline, or what is new of the one that is shown."""
+        self.timeline = timeline
+        self.draw()
+        self.move_to(cursor)
+
+    def draw(self) -> None:
+        """Draw the window again."""
+        width, height = self.size
+        self._strips = {}
+        self._rows = ()
+        if width and height:
+            colors = not cast("App[Any]", self.app).no_color
+            self._rows = picture(self.timeline, self.sight, width, height, colors=colors)
+        self.refresh()
+
+    def on_resize(self) -> None:
+        self.draw()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._colors, self._cell_styles, self._strips = {}, {}, {}
+
+    # The cursor
+
+    def move_to(self, step: int) -> None:
+        """Move the cursor to a step and bring it into sight."""
+        steps = self.timeline.steps
+        self.cursor = max(0, min(step, len(steps) - 1))
+        if steps and (window := self.window) is not None:
+            at, width = steps[self.cursor].at, window.end - window.start
+            if not window.start <= at < window.end:
+                self._show_from(at - width / 2, width)
+        self.refresh()
+        self.post_message(self.StepChanged(self.cursor))
+
+    def move(self, by: int) -> None:
+        """Move by columns: at least one step."""
+        anchors, steps = self.timeline.anchors, self.timeline.steps
+        if not steps:
+            return
+        sight, at = self.sight, steps[self.cursor].at
+        width = (sight.end - sight.start) / self.columns
+        column = int((at - sight.start) / width)
+        if by > 0:
+            step = bisect_left(anchors, sight.start + (column + by) * width)
+            self.move_to(max(step, self.cursor + 1))
+            return
+        edge = sight.start + (column + by + 1) * width
+        step = bisect_left(anchors, edge) - 1
+        while step > 0 and steps[step].at >= edge:
+            step -= 1
+        self.move_to(min(step, self.cursor - 1))
+
+    def page(self, by: int) -> None:
+        """Move by half of the columns in sight."""
+        self.move(by * max(1, self.columns // 2))
+
+    def zoom(self, by: int) -> None:
+        """Look closer by a factor of 2, or from further away; 0 shows everything."""
+        every, steps = whole(self.timeline), self.timeline.steps
+        sight = self.sight
+        width = (sight.end - sight.start) / (2.0**by)
+        if by == 0 or width >= every.end or not steps:
+            self.window = None
+        else:
+            at = steps[self.cursor].at
+            share = (at - sight.start) / (sight.end - sight.start)
+            width = max(width, self.columns * _CLOSEST_S)
+            self._show_from(at - width * max(0.1, min(0.9, share)), width)
+        self.draw()
+
+    def _show_from(self, start: float, width: float) -> None:
+        end = whole(self.timeline).end
+        start = max(0.0, min(start, end - width))
+        self.window = Window(start, start + width)
+        self.draw()
+
+    def on_click(self, event: events.Click) -> None:
+        """Move the cursor to the moment that was clicked."""
+        column = event.x - label_width(self.size.width) - 1
+        if column < 0 or not self.timeline.steps:
+            return
+        sight = self.sight
+        at = sight.start + (column + 0.5) * (sight.end - sight.start) / self.columns
+        self.move_to(bisect_left(self.timeline.anchors, at) - 1)
+
+    # Drawing
+
+    def render_line(self, y: int) -> Strip:
+        if y >= len(self._rows):
+            return Strip.blank(self.size.width, self.rich_style)
+        strip = self._strips.get(y)
+        if strip is None:
+            strip = self._strips[y] = self._strip(self._rows[y])
+        steps, row = self.timeline.steps, self._rows[y]
+        if not steps or not row.cells:
+            return strip
+        place = self.sight.column(steps[self.cursor].at, len(row.cells))
+        x = label_width(self.size.width) + 1 + place
+        text, fg, bg = row.cells[place]
+        if text in _LOW:
+            mark = Segment("│", self._style_of("text", ""))
+        elif text in _HIGH and not cast("App[Any]", self.app).no_color:
+            mark = Segment("│", self._style_of("ink", fg))
+        else:
+            mark = Segment(text, self._style_of(fg, bg) + Style(reverse=True))
+        return Strip.join([strip.crop(0, x), Strip([mark], 1), strip.crop(x + 1)])
+
+    def _strip(self, row: PictureRow) -> Strip:
+        """Make the segments of a row: cells of one look beside each other are one."""
+        label = f"{row.label:>{label_width(self.size.width)}} "
+        segments = [Segment(label, self._style_of(row.role, ""))]
+        text, look = "", ("", "")
+        for letter, fg, bg in row.cells:
+            if (fg, bg) != look and text:
+                segments.append(Segment(text, self._style_of(*look)))
+                text = ""
+            text, look = text + letter, (fg, bg)
+        segments.append(Segment(text, self._style_of(*look)))
+        return Strip(segments, len(label) + len(row.cells)).adjust_cell_length(
+            self.size.width, self.rich_style
+        )
+
+    def _style_of(self, role: str, behind: str) -> Style:
+        style = self._cell_styles.get((role, behind))
+        if style is None:
+            style = self.rich_style + Style(color=self._color(role))
+            if behind:
+                style += Style(bgcolor=self._color(behind))
+            self._cell_styles[role, behind] = style
+        return style
+
+    def _color(self, role: str) -> Color | None:
+        """The color of a role; that of a part from the cache is nearer to the background."""
+        if role not in self._colors:
+            part = role.removesuffix(CACHED)
+            color = self.get_component_rich_style(f"timeline--{part}", partial=True).color
+            ground = self.rich_style.bgcolor
+            if part != role and color and ground and color.triplet and ground.triplet:
+                mixed = blend_rgb(ground.triplet, color.triplet, _PALE)
+                color = Color.from_triplet(mixed)
+            self._colors[role] = color
+        return self._colors[role]
