@@ -7,12 +7,13 @@ import signal
 import sys
 import termios
 from pathlib import Path
+from subprocess import PIPE
 from typing import Final
 
 import pytest
 
 from tests.support.clock import PATIENCE_S
-from tests.support.preloaded import SCREEN
+from tests.support.preloaded import SCREEN, start
 from tests.support.terminal import HOLDFAST, Terminal
 
 APPS: Final = {
@@ -194,3 +195,15 @@ def test_a_second_signal_ends_what_does_not_end(work: Path, env: dict[str, str])
         screen.process.send_signal(signal.SIGTERM)
         assert screen.exit_code() == 128 + signal.SIGTERM
         assert_put_back(screen)
+
+
+@pytest.mark.parametrize("words", [("help",), ("blame", "README.md")])
+def test_it_ends_as_other_programs_do_when_nobody_reads_on(
+    words: tuple[str, ...], work: Path, env: dict[str, str]
+) -> None:
+    process = start([*HOLDFAST, *words], cwd=work, env=env, stdout=PIPE, stderr=PIPE)
+    assert process.stdout
+    assert process.stderr
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(PATIENCE_S) == -signal.SIGPIPE

@@ -102,9 +102,9 @@ class SimulatedSession:
         self.checkpoint(prompt=record.id)
         self.prompts.append((record.id, list(self.world.lines(self.root)), self.last))
 
-    def call(self, tool: str, given: dict[str, Any]) -> str:
+    def call(self, tool: str, given: dict[str, Any], call: str = "") -> str:
         self.world.tick()
-        call = f"toolu_{self.world.random.getrandbits(64):016x}"
+        call = call or f"toolu_{self.world.random.getrandbits(64):016x}"
         usage = {"input_tokens": 1000, "output_tokens": 100}
         block = {"type": "tool_use", "id": call, "name": tool, "input": given}
         self.write("assistant", content=[block], model="claude-sonnet-5-5", usage=usage)
@@ -120,8 +120,9 @@ class SimulatedSession:
             receipt=None, summary="", display="", details=details,
         )  # fmt: skip
 
-    def edit(self, tool: str, new: list[Line]) -> None:
-        """A file tool writes lines; those with the label "" are the call's."""
+    def edit(self, tool: str, new: list[Line], formatter: str = "") -> None:
+        """A file tool writes lines; those with the label "" are the call's. A hook may format them
+        then."""
         path = self.root / self.world.name(self.root)
         before = path.read_bytes()
         text = "".join(f"{line}\n" for line, _ in new)
@@ -130,8 +131,13 @@ class SimulatedSession:
         copy = self.root / ".holdfast" / "tool-results" / f"{call}.before"
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(before)
+        os.utime(copy, (self.world.clock.now, self.world.clock.now))
         self.world.put(self.root, labelled(new, f"call:{call}"))
         self.world.tick(1)
+        if formatter:
+            rewritten = [(one.replace("'", '"').replace(",2", ", 2"), by) for one, by in new]
+            self.world.put(self.root, labelled(rewritten, f"call:{call}"))
+            self.write("hook", event="PostToolUse", call_id=call, command=formatter)
         self.result(
             call,
             tool,
@@ -143,9 +149,9 @@ class SimulatedSession:
             },
         )
 
-    def command(self, line: str, work: Work) -> str:
+    def command(self, line: str, work: Work, call: str = "") -> str:
         """A command runs, with checkpoints around it; `work` gets the call's label."""
-        call = self.call("run_command", {"command": line})
+        call = self.call("run_command", {"command": line}, call)
         self.checkpoint(call=call)
         self.write(
             "intent", call_id=call, tool="run_command", effect="run", args_sha256="", label=line
@@ -157,9 +163,9 @@ class SimulatedSession:
         self.result(call, "run_command", {})
         return call
 
-    def save(self, origin: str | None = None) -> Path:
+    def save(self, origin: str | None = None, parent: str = "") -> Path:
         created, app = self.world.clock.iso(), "holdfast test"
-        header = Header(self.id, created, str(self.root), app, origin=origin)
+        header = Header(self.id, created, str(self.root), app, parent_session=parent, origin=origin)
         self.file.unlink(missing_ok=True)
         write_session(self.file, header, self.records)
         return self.file

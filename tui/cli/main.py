@@ -59,11 +59,19 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        return EXIT_FAILED  # whoever read our output went away
+        return _end_unread()
     except Exception as error:  # noqa: BLE001 - the last boundary there is
         return _report(error)
     finally:
         _give_up_stdout()
+
+
+def _end_unread() -> int:
+    """End as programs do whose reader went away: by that signal."""
+    import signal  # noqa: PLC0415
+
+    _end_by_signal(signal.SIGPIPE)
+    return EXIT_FAILED
 
 
 def _end_by_signal(number: int) -> None:
@@ -72,7 +80,7 @@ def _end_by_signal(number: int) -> None:
     import signal  # noqa: PLC0415
 
     deadly = (signal.SIGQUIT, signal.SIGABRT, signal.SIGXCPU)
-    if number in (*deadly, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM):
+    if number in (*deadly, signal.SIGPIPE, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 

@@ -10,7 +10,7 @@ import pytest
 
 import tui.session.checkpoints.store as store_module
 from tests.support.blame_world import World
-from tui.context.blame import file_blame
+from tui.context.blame import blame_file, file_blame
 from tui.context.blame.line_map import LineMap, Reformatted, line_map
 
 
@@ -112,11 +112,13 @@ def test_a_pruned_checkpoint_is_said(tmp_path: Path) -> None:
 def test_a_command_whose_end_was_never_recorded_may_have_written(tmp_path: Path) -> None:
     world = World(tmp_path / "world", 9)
     killed = world.session()
+    world.put(world.root, [*world.lines(), ("before it", "person")])
     call = killed.call("run_command", {"command": "make it"})
-    killed.checkpoint(call=call)
     killed.write(
         "intent", call_id=call, tool="run_command", effect="run", args_sha256="", label="make it"
     )
+    world.tick(1)
+    killed.checkpoint(call=call)
     killed.save()
     world.tick()
     world.put(world.root, [*world.lines(), ("by whom?", "?")])
@@ -192,21 +194,156 @@ def test_a_commit_made_elsewhere_after_the_last_state_is_not_the_persons(
     world.close()
 
 
-def test_a_sub_agents_command_is_its_own_and_nothing_earlier(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ids", ["unique", "repeated"])
+def test_a_sub_agents_command_is_its_own_and_nothing_earlier(tmp_path: Path, ids: str) -> None:
     world = World(tmp_path / "world", 10)
     early, late = "early_line = by_hand(1)", "late_line = by_the_command(2)"
-    parent, child = world.session(), world.session()
+    parent, child, other = world.session(), world.session(), world.session()
+    again = "call_0" if ids == "repeated" else ""
+    other.command("python tools/other.py", lambda _label: None, again)
+    parent.call("task", {"prompt": "do it"}, again)
     world.put(world.root, [*world.lines(), (early, "person")])
     parent.prompt()
-    call = child.call("run_command", {"command": "python tools/rework.py"})
+    call = child.call("run_command", {"command": "python tools/rework.py"}, again)
     parent.checkpoint(call=call)
     world.tick()
     world.put(world.root, [*world.lines(), (late, f"call:{call}")])
     child.result(call, "run_command", {"changed_files": [world.name(world.root)]})
     parent.checkpoint("call", call)
+    other.save()
     parent.save()
-    child.save()
+    child.save(parent=parent.id)
     assert [one for one in world.told() if one[0] in {early, late} and one[1] != one[2]] == []
     step = world.blame().makers(len(world.lines()) - 1)[0]
     assert (step.session, step.label) == (child.id, "python tools/rework.py")
+    world.close()
+
+
+def test_calls_of_two_sessions_with_the_same_id_are_two(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 8)
+    one, other = world.session(), world.session()
+
+    def outer(_label: str) -> None:
+        one.command("make it", inner, "call_1")
+
+    def inner(label: str) -> None:
+        world.put(world.root, [*world.lines(), ("by one of two", label)])
+
+    other.command("make it", outer, "call_1")
+    for session in (one, other):
+        session.save()
+    found = world.blame()
+    makers = {step.session for step in found.makers(len(world.lines()) - 1)}
+    assert makers == {one.id, other.id}
+    world.close()
+
+
+def test_an_id_that_comes_again_in_a_session_is_another_call(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 9)
+    session = world.session()
+    for text in ("first", "second"):
+
+        def work(label: str, text: str = text) -> None:
+            world.put(world.root, [*world.lines(), (f"the {text} line", label)])
+
+        session.command(f"make the {text}", work, "call_1")
+    session.save()
+    found, count = world.blame(), len(world.lines())
+    labels = [found.makers(count - n)[0].label for n in (2, 1)]
+    assert labels == ["make the first", "make the second"]
+    world.close()
+
+
+def test_a_hook_that_formats_the_whole_file_wrote_nothing_of_it(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 13)
+    old = [(f"value_{n} = compute('name {n}', [1,2])", "before") for n in range(12)]
+    world.put(world.root, old)
+    session = world.session()
+    added = ("added = compute('by the edit', [1,2])", "")
+    new = [*old[6:], added, *old[:6]]  # the edit moves half of it, and the hook formats all
+    session.edit("edit_file", new, formatter="ruff format")
+    session.save()
+    assert [one for one in world.told() if one[1] != one[2]] == []
+    formatters = {world.blame().origins[n].formatters != () for n in world.blame().of}
+    assert formatters == {True, False}
+    world.close()
+
+
+def cloned(world: World, folder: Path) -> Path:
+    clone = folder / "clone"
+    world.git("clone", "-q", str(world.root), str(clone))
+    return clone
+
+
+def test_a_file_that_a_pull_brought_after_the_last_checkpoint_is_its_commits(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path / "world", 14)
+    world.session().save()
+    world.tick()
+    clone = cloned(world, tmp_path)
+    (clone / "new.py").write_text("their_line = written(elsewhere)\n")
+    world.git("add", "-A", root=clone)
+    world.git("commit", "-qm", "from elsewhere", root=clone)
+    world.tick()
+    world.git("pull", "-q", str(clone), "main")
+    found, _ = blame_file(world.root / "new.py", world.folders)
+    assert [(step.kind, step.said) for step in found.makers(0)] == [("commit", "from elsewhere")]
+    world.close()
+
+
+def test_a_commit_that_only_formats_what_was_pulled_leaves_it_its_commit(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 15)
+    first = world.session()
+    world.tick()
+    clone = cloned(world, tmp_path)
+    there = clone / world.name(world.root)
+    there.write_text(f"their_line = written('elsewhere', [1,2])\n{there.read_text()}")
+    world.git("commit", "-qam", "from elsewhere", root=clone)
+    world.tick()
+    world.git("pull", "-q", "--ff-only", str(clone), "main")
+    line = ('their_line = written("elsewhere", [1, 2])', "commit:from elsewhere")
+    world.put(world.root, [line, *world.lines()])
+    world.commit(words="formatted")
+    world.tick()
+    world.git("commit", "-q", "--allow-empty", "-m", "upstream", root=clone)
+    world.git("fetch", "-q", str(clone), "main")
+    world.git("rebase", "-q", "FETCH_HEAD")
+    world.tick()
+    world.session().save()
+    first.save()
+    assert [one for one in world.told() if one[0] == line[0]] == [(*line, line[1])]
+    world.close()
+
+
+def test_a_file_that_was_moved_after_the_last_checkpoint_keeps_its_lines(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 16)
+    session = world.session()
+    session.edit("edit_file", world.changed(world.lines()))
+    session.prompt()
+    session.save()
+    world.commit()
+    world.tick()
+    world.rename()
+    world.commit(words="another name")
+    wrong = [one for one in world.told() if one[1] != one[2]]
+    assert wrong == []
+    world.close()
+
+
+def test_a_copy_that_a_session_which_is_gone_left_makes_the_person_uncertain(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path / "world", 17)
+    gone, stays = world.session(), world.session()
+    gone.edit("edit_file", [*world.lines(), ("by the one that is gone", "")])
+    world.tick(60)
+    stays.prompt()
+    world.tick(60)
+    world.put(world.root, [*world.lines(), ("by the person", "person")])
+    world.tick(60)
+    stays.prompt()
+    stays.save()
+    said = {text: said for text, _, said in world.told() if text.startswith("by the")}
+    assert said == {"by the one that is gone": "?", "by the person": "person"}
     world.close()

@@ -2,7 +2,8 @@
 
 `steps` reads what a session may have changed, `index` keeps that; `timeline` folds it with
 checkpoints into the states of a file, `trace` follows the lines through them, by `line_match` and
-`reformatting`. `wording` says what was found.
+`reformatting`; `commits` asks git, `orphaned_copies` finds what is left of sessions that are gone.
+`wording` says what was found.
 """
 
 from tui.context.blame.file_blame import FileBlame, LineOrigin, blame_file

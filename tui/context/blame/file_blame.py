@@ -8,21 +8,30 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from tui.context.blame import index
-from tui.context.blame.line_map import LineMap, Reformatted, line_map
+from tui.context.blame.commits import FileInCommit
+from tui.context.blame.line_map import LineMap, Reformatted, composed, line_map
 from tui.context.blame.line_match import matching_blocks
-from tui.context.blame.steps import ForeignEdit, RecordedStep, SessionSteps
-from tui.context.blame.timeline import StateChange, StoreView, present, timeline
+from tui.context.blame.orphaned_copies import OrphanedCopy, edited_meanwhile, orphaned_copies
+from tui.context.blame.steps import ForeignEdit, RecordedStep, SessionSteps, seconds_of
+from tui.context.blame.timeline import (
+    COPY_LEFT,
+    LOST,
+    PERSON,
+    StateChange,
+    StoreView,
+    present,
+    timeline,
+)
 from tui.context.blame.trace import CommittedFile, StepOrigin, Tracer, lines_of
-from tui.core.clock import timestamp
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import HoldfastError, SessionError
 from tui.core.files import read_small
@@ -34,6 +43,7 @@ from tui.core.git.history import (
     HeadMove,
     committed_lines,
     committed_text,
+    former_name,
     head_moves,
     worktree_tops,
 )
@@ -174,6 +184,7 @@ class _Asking:
         self._sessions: list[SessionSteps] = []
         self._names: list[str] = []
         self._places: dict[str, _Place] = {}
+        self._orphaned: list[OrphanedCopy] = []
 
     def key(self, data: bytes) -> bytes:
         """A hash of all that the answer is made of, as far as it is seen from outside."""
@@ -204,13 +215,16 @@ class _Asking:
         digest = self._contents.add(data)
         here = _Place(self._path, self._checkout)
         self._find_checkpoints(here)
-        changes = {str(self._path): present(self._chain(here), digest, changed)}
+        now = present(self._states(here), digest, changed, self._seen(here))
+        roots = [self._path.parent, *(Path(one.root) for one in self._sessions)]
+        self._orphaned = orphaned_copies(roots, self._contents.copies)
+        changes = {str(self._path): self._doubted(self._chain(here, now))}
         places = [here]
         for path in self._elsewhere():
             place = _Place(path, _checkout(path.parent))
             self._find_checkpoints(place)
             places.append(place)
-            changes[str(path)] = self._chain(place)
+            changes[str(path)] = self._doubted(self._chain(place, self._states(place)))
         self._places = {str(place.path): place for place in places}
         self._maps = _Maps(self._contents, maps)
         try:
@@ -223,6 +237,14 @@ class _Asking:
         state = tracer.now[str(self._path)]
         return self._blame(state.origins, lines)
 
+    def _seen(self, place: _Place) -> float:
+        """When the last checkpoint was taken that would hold the file: git has it, at least."""
+        if place.checkout is None or not (name := self._name()):
+            return 0.0
+        if committed_text(place.checkout, "HEAD", name) is None:
+            return 0.0
+        return max((view.history.last for view, _ in place.views), default=0.0)
+
     def lines(self, digest: str) -> Sequence[str] | None:
         """See `trace.BlameSources`."""
         return self._contents.lines(digest)
@@ -230,6 +252,10 @@ class _Asking:
     def line_map(self, old: str, new: str, reformatted: Reformatted) -> LineMap | None:
         """See `trace.BlameSources`."""
         return self._maps.between(old, new, reformatted)
+
+    def edit_map(self, old: str, new: str) -> LineMap | None:
+        """See `trace.BlameSources`."""
+        return self._maps.of_edit(old, new)
 
     def merged(self, place: str, since: float, until: float) -> CommittedFile | None:
         """See `trace.BlameSources`."""
@@ -320,9 +346,8 @@ class _Asking:
             self._contents.stores.append(self._stores[root])
         return self._stores[root]
 
-    def _chain(self, place: _Place) -> list[StateChange]:
+    def _chain(self, place: _Place, found: list[StateChange]) -> list[StateChange]:
         """The states of the file in one work tree, also under the names that it had before."""
-        found = self._states(place)
         path, chain, until = place.path, list[StateChange](), float("inf")
         for _ in range(_RENAMES_MAX):
             renamed = self._renamed(path, found)
@@ -341,6 +366,19 @@ class _Asking:
                 found.pop()
         return [*found, *chain]
 
+    def _doubted(self, found: Sequence[StateChange]) -> list[StateChange]:
+        """The states of the file; those of the person that a session which is gone may have made
+        are in doubt."""
+        made: list[StateChange] = []
+        for before, change in zip([None, *found], found, strict=False):
+            doubted = change
+            if before is not None and change.makers == (PERSON,) and self._orphaned:
+                texts = [self._contents.lines(one.digest) or () for one in (before, change)]
+                if edited_meanwhile(self._orphaned, change.since, change.time, texts):
+                    doubted = replace(change, makers=(LOST, PERSON), why=COPY_LEFT)
+            made.append(doubted)
+        return made
+
     def _states(self, place: _Place, until: float = float("inf")) -> list[StateChange]:
         views = [view for view, _ in place.views]
         return timeline(place.path, self._sessions, views, self._contents.rewritten, until)
@@ -355,8 +393,18 @@ class _Asking:
                 return at, Path(change.moved_from)
             if change.makers[0].kind == "before" and len(change.makers) == 1:
                 return None
-            if (old := self._gone_with(path, change)) is not None:
+            old = self._gone_with(path, change) or self._former(path)
+            if old is not None:
                 return at, old
+        return None
+
+    def _former(self, path: Path) -> Path | None:
+        """The file before git's history gave it another name."""
+        checkout = self._checkout
+        if checkout is not None and path.is_relative_to(checkout.top):
+            with suppress(GitError):
+                if name := former_name(checkout, str(path.relative_to(checkout.top))):
+                    return checkout.top / name
         return None
 
     def _gone_with(self, path: Path, change: StateChange) -> Path | None:
@@ -409,7 +457,7 @@ class _Asking:
                     if text is not None:
                         digest = self._contents.add(text.encode("utf-8", "surrogateescape"))
                         commit, made = after[-1].commit, place.made
-                        return _Committed(place.checkout, commit, name, digest, made)
+                        return FileInCommit(place.checkout, commit, name, digest, made)
         return None
 
     def _blame(self, origins: Sequence[StepOrigin], lines: Sequence[str]) -> FileBlame:
@@ -447,45 +495,20 @@ class _Asking:
         checkout = self._checkout
         if checkout is None or not (name := self._name()):
             return found
-        with suppress(GitError):
+        try:
             text = committed_text(checkout, "HEAD", name)
             if text is None:
                 return found
             committed = lines_of(text.encode("utf-8", "surrogateescape"))
             by_git = committed_lines(checkout, "HEAD", name)
-            for i, j, count in matching_blocks(committed, lines):
-                for k in range(count):
-                    if i + k < len(by_git):
-                        found[j + k] = by_git[i + k]
+        except GitError as error:  # such as a file of commits to ignore that isn't there
+            self._notes.append(f"Git can't tell the commits: {error.message}")
+            return found
+        for i, j, count in matching_blocks(committed, lines):
+            for k in range(count):
+                if i + k < len(by_git):
+                    found[j + k] = by_git[i + k][0]
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Committed:
-    """A file of a commit; see `trace.CommittedFile`."""
-
-    checkout: Checkout
-    commit: str
-    name: str
-    digest: str
-    made: frozenset[str]
-    """The commits that were made here: their lines have another origin, or the person's."""
-
-    def steps(self) -> list[RecordedStep]:
-        with suppress(GitError):
-            return [
-                RecordedStep("git") if line.commit in self.made else commit_step(line)
-                for line in committed_lines(self.checkout, self.commit, self.name)
-            ]
-        return []
-
-
-def commit_step(line: CommittedLine) -> RecordedStep:
-    """A commit as a step that made lines."""
-    from datetime import UTC, datetime  # noqa: PLC0415
-
-    time = timestamp(datetime.fromtimestamp(line.time, UTC))
-    return RecordedStep("commit", time, said=line.summary, commit=line.commit, author=line.author)
 
 
 class _PrunedError(Exception):
@@ -504,7 +527,28 @@ class _Maps:
 
     def between(self, old: str, new: str, reformatted: Reformatted) -> LineMap | None:
         """See `trace.BlameSources`. Raises _PrunedError where the old content isn't kept."""
-        key = f"{old} {new} {reformatted}"
+
+        def made(before: Sequence[str], after: Sequence[str]) -> LineMap:
+            return line_map(before, after, reformatted)
+
+        return self._known(old, new, reformatted, made)
+
+    def of_edit(self, old: str, new: str) -> LineMap | None:
+        """See `trace.BlameSources`: by way of what the edit wrote, where that can be told."""
+
+        def made(before: Sequence[str], after: Sequence[str]) -> LineMap:
+            between = self._contents.unformatted(new)
+            if between is None:
+                return line_map(before, after, "lines")
+            first = line_map(before, between, "nothing")
+            return composed(first, line_map(between, after, "all"))
+
+        return self._known(old, new, "edit", made)
+
+    def _known(
+        self, old: str, new: str, how: str, made: Callable[[Sequence[str], Sequence[str]], LineMap]
+    ) -> LineMap | None:
+        key = f"{old} {new} {how}"
         found = self._used.get(key) or self._kept.get(key)
         if found is None:
             after = self._contents.lines(new)
@@ -513,13 +557,23 @@ class _Maps:
             before = self._contents.lines(old)
             if before is None:
                 raise _PrunedError
-            found = line_map(before, after, reformatted)
+            found = made(before, after)
         self._used[key] = found
         return found
 
     def encoded(self) -> bytes:
         """The maps that were used, to be kept."""
         return msgspec.json.encode(self._used)
+
+
+class _Call(NamedTuple):
+    """A call that wrote a file, by its id in a session's file; what it was before, by its hash."""
+
+    file: Path
+    id: str
+    before: str
+    path: Path
+    formatted: bool
 
 
 class _Contents:
@@ -529,8 +583,10 @@ class _Contents:
         self.stores: list[CheckpointStore] = []
         self._texts: dict[str, list[str] | None] = {}
         self._raw: dict[str, bytes] = {}
+        self.copies: set[str] = set()
         self._copies: dict[str, str] = {}
-        self._calls: dict[str, tuple[Path, str, str, str]] = {}
+        self._calls: dict[str, _Call] = {}
+        self._asked: set[str] = set()
         self._inputs: dict[Path, dict[str, tuple[str, dict[str, Any]]]] = {}
 
     def add(self, data: bytes) -> str:
@@ -543,8 +599,11 @@ class _Contents:
         """Note where a session keeps the files from before its writes, and its calls."""
         for write in steps.writes:
             if write.after:
-                call = steps.steps[write.step].call
-                self._calls.setdefault(write.after, (file, call, write.before, write.path))
+                id_ = steps.steps[write.step].call
+                call = _Call(file, id_, write.before, Path(write.path), write.hook >= 0)
+                self._calls.setdefault(write.after, call)
+            if write.copy:
+                self.copies.add(write.copy)
             if write.copy and write.before:
                 self._copies[write.before] = write.copy
 
@@ -572,23 +631,30 @@ class _Contents:
                 data, _ = read_small(Path(copy), limit=FILE_BYTES_MAX, follow=False)
                 if sha256(data).hexdigest() == digest:
                     return data
-        if digest in self._calls:
-            return self._written(digest, *self._calls.pop(digest))
+        if (call := self._calls.get(digest)) is not None and digest not in self._asked:
+            self._asked.add(digest)
+            data = self._written(call)
+            # what a formatter made of it isn't kept: it stands for that
+            if data is not None and (call.formatted or sha256(data).hexdigest() == digest):
+                self._raw[digest] = data
+                return data
         return None
 
-    def _written(self, digest: str, file: Path, call: str, before: str, path: str) -> bytes | None:
+    def unformatted(self, digest: str) -> list[str] | None:
+        """The lines of a content before a formatter, which ran after the call that wrote it."""
+        call = self._calls.get(digest)
+        data = self._written(call) if call is not None and call.formatted else None
+        return None if data is None else lines_of(data)
+
+    def _written(self, call: _Call) -> bytes | None:
         """The content that a call wrote, made again from its arguments."""
         from tui.context.written_again import written  # noqa: PLC0415 - seldom needed
 
-        if file not in self._inputs:
-            self._inputs[file] = _inputs_in(file)
-        tool, given = self._inputs[file].get(call, ("", {}))
-        old = b"" if not before else self.data(before)
-        data = None if old is None else written(tool, given, old, Path(path))
-        if data is None or sha256(data).hexdigest() != digest:
-            return None
-        self._raw[digest] = data
-        return data
+        if call.file not in self._inputs:
+            self._inputs[call.file] = _inputs_in(call.file)
+        tool, given = self._inputs[call.file].get(call.id, ("", {}))
+        old = b"" if not call.before else self.data(call.before)
+        return None if old is None else written(tool, given, old, call.path)
 
     def rewritten(self, now: str | None, edit: ForeignEdit) -> str | None:
         """The hash of a file after another agent's edit, if that fits."""
@@ -607,11 +673,34 @@ class _Contents:
 
 def _with_sub_agents(sessions: Sequence[SessionSteps]) -> Iterator[SessionSteps]:
     """Sessions with the calls of their sub-agents as these have recorded them: a parent's
-    checkpoints and file changes know no more than their ids."""
-    known = {step.call: step for one in sessions for step in one.steps if step.call and step.tool}
+    checkpoints and file changes know no more than their ids, which may be those of others, too."""
+    parents = {one.id: one.parent for one in sessions}
+    known: dict[tuple[str, str], list[RecordedStep]] = {}
     for one in sessions:
-        steps = tuple(step if step.tool else known.get(step.call, step) for step in one.steps)
-        yield msgspec.structs.replace(one, steps=steps)
+        above = [one.id]
+        while (parent := parents.get(above[-1])) and parent not in above:
+            above.append(parent)
+        for step in one.steps:
+            if step.call and step.tool:
+                for id_ in above:
+                    known.setdefault((id_, step.call), []).append(step)
+
+    def recorded(step: RecordedStep, session: SessionSteps, until: float) -> RecordedStep:
+        ways = [
+            *known.get((step.session, step.call), ()),
+            *known.get((session.origin, step.call), ()),
+        ]
+        before = [one for one in ways if seconds_of(one.time) <= until]
+        return max(before, key=lambda one: one.time, default=step)
+
+    for one in sessions:
+        ends = {taken.step: taken.time for taken in one.checkpoints if taken.by == "call"}
+        ends |= {write.step: write.time for write in one.writes}
+        steps = [
+            step if step.tool or not step.call else recorded(step, one, ends.get(n, float("inf")))
+            for n, step in enumerate(one.steps)
+        ]
+        yield msgspec.structs.replace(one, steps=tuple(steps))
 
 
 def _inputs_in(file: Path) -> dict[str, tuple[str, dict[str, Any]]]:

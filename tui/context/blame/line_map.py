@@ -6,7 +6,7 @@ moved; what a formatter may have made of others was rewritten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from tui.context.blame.line_match import LineHunk, hunks, matching_blocks
@@ -23,9 +23,9 @@ _WRAPPED_PAIRS: Final = 40_000
 _SUBSTANCE_CHARS: Final = 6
 """Characters of a line, without what belongs to its form, that tell it from others."""
 
-Reformatted: TypeAlias = Literal["nothing", "parts", "lines", "all"]
-"""What is compared without regard to its form: every part that was replaced; the whole if nothing
-but its form has changed, else every part, and the lines in it; the whole."""
+Reformatted: TypeAlias = Literal["nothing", "lines", "all"]
+"""What is compared without regard to its form: the whole if nothing but its form has changed, else
+every part that was replaced, and the lines in it; the whole."""
 
 
 class LineRun(NamedTuple):
@@ -60,10 +60,33 @@ def line_map(old: Sequence[str], new: Sequence[str], reformatted: Reformatted) -
         for part in parts:
             if _is_rewritten(old, new, part):
                 rewritten += _rewritten(old, new, part)
-            elif reformatted == "lines":
+            else:
                 rewritten += _rewritten_lines(old, new, part)
-    moved = _moved(old, new, parts, {n for run in rewritten for n in _range(run)})
+    gone = {i for part in parts for i in range(part.old, part.old_end)}
+    taken = {n for run in rewritten for n in _range(run)}
+    added = [j for part in parts for j in range(part.new, part.new_end) if j not in taken]
+    moved = _moved(old, new, gone, added)
+    if reformatted != "nothing":
+        taken = {n for run in moved for n in _range(run)}
+        gone -= {n for run in moved for n in range(run.old, run.old + run.size)}
+        gone -= {run.old for run in rewritten}
+        moved += _moved_in_another_form(old, new, gone, [j for j in added if j not in taken])
     return LineMap(len(new), [*runs, *rewritten, *moved])
+
+
+def composed(first: LineMap, second: LineMap) -> LineMap:
+    """Find whence each line comes that went through two steps, each with its map."""
+    sources = {
+        run.new + k: (run.old + k, run.rewritten) for run in first.runs for k in range(run.size)
+    }
+    runs = [
+        LineRun(run.new + k, old, 1, run.rewritten or rewritten)
+        for run in second.runs
+        for k in range(run.size)
+        if (at := run.old + k) in sources
+        for old, rewritten in [sources[at]]
+    ]
+    return LineMap(second.length, runs)
 
 
 def letters(lines: Iterable[str]) -> int:
@@ -128,19 +151,25 @@ def _rewritten_lines(old: Sequence[str], new: Sequence[str], part: LineHunk) -> 
         )
         if _is_rewritten(old, new, inner):
             runs += _rewritten(old, new, inner)
-        else:
-            runs += _wrapped(old, new, inner)
+            continue
+        before, after = _sides(old, new, inner)
+        broken = [(j, i) for i, lines in _broken(before, after) for j in lines]
+        joined = [(j, lines[0]) for j, lines in _broken(after, before)]
+        runs += [
+            LineRun(inner.new + j, inner.old + i, 1, rewritten=True)
+            for j, i in sorted({**dict(joined), **dict(broken)}.items())
+        ]
     return runs
 
 
-def _wrapped(old: Sequence[str], new: Sequence[str], part: LineHunk) -> list[LineRun]:
-    """The lines into which a formatter has broken one, beside others that are new."""
-    before, after = (list(map(substance, side)) for side in _sides(old, new, part))
-    if len(before) * len(after) > _WRAPPED_PAIRS:
-        return []
-    runs: list[LineRun] = []
+def _broken(wholes: Sequence[str], pieces: Sequence[str]) -> Iterator[tuple[int, range]]:
+    """The lines that a formatter has broken into several, each with these, beside others that have
+    no such counterpart."""
+    if len(wholes) * len(pieces) > _WRAPPED_PAIRS:
+        return
+    after = list(map(substance, pieces))
     begin = 0
-    for i, whole in enumerate(before):
+    for i, whole in enumerate(map(substance, wholes)):
         if len(whole) < _SUBSTANCE_CHARS:
             continue
         for j in range(begin, len(after)):
@@ -148,22 +177,18 @@ def _wrapped(old: Sequence[str], new: Sequence[str], part: LineHunk) -> list[Lin
             while joined != whole and end < len(after) and whole.startswith(joined + after[end]):
                 joined, end = joined + after[end], end + 1
             if after[j] and joined == whole:
-                while end < len(after) and not after[end] and new[part.new + end].strip():
+                while end < len(after) and not after[end] and pieces[end].strip():
                     end += 1  # a bracket of its own
-                runs += [
-                    LineRun(part.new + n, part.old + i, 1, rewritten=True) for n in range(j, end)
-                ]
+                yield i, range(j, end)
                 begin = end
                 break
-    return runs
 
 
 def _moved(
-    old: Sequence[str], new: Sequence[str], parts: Sequence[LineHunk], taken: set[int]
+    old: Sequence[str], new: Sequence[str], gone: Collection[int], added: Sequence[int]
 ) -> list[LineRun]:
     """Find blocks that were taken away in one place and put in another."""
-    gone = {i for part in parts for i in range(part.old, part.old_end)}
-    added = [j for part in parts for j in range(part.new, part.new_end) if j not in taken]
+    gone = set(gone)
     places: dict[str, list[int]] = {}
     for i in sorted(gone):
         if any(map(str.isalnum, old[i])):
@@ -184,4 +209,38 @@ def _moved(
         if best.size >= _MOVED_LINES and letters(new[j:end]) >= MOVED_CHARS:
             found.append(best)
             gone.difference_update(range(best.old, best.old + best.size))
+    return found
+
+
+def _moved_in_another_form(
+    old: Sequence[str], new: Sequence[str], gone: Collection[int], added: Sequence[int]
+) -> list[LineRun]:
+    """Find blocks that were put in another place and formatted there."""
+    stream, owners, begins = "", list[int](), dict[str, list[int]]()
+    last = -2
+    for i in sorted(gone):
+        text = substance(old[i]) if i == last + 1 else "\n" + substance(old[i])
+        if any(map(str.isalnum, text)):
+            at = len(stream) + text.startswith("\n")
+            begins.setdefault(text.strip()[:_SUBSTANCE_CHARS], []).append(at)
+        stream, last = stream + text, i
+        owners += [i] * len(text)
+    found: list[LineRun] = []
+    open_, end = set(added), 0
+    after = {j: substance(new[j]) for j in added}
+    for j in added:
+        if j < end or len(after[j]) < _SUBSTANCE_CHARS:
+            continue
+        best: list[LineRun] = []
+        for begin in begins.get(after[j][:_SUBSTANCE_CHARS], ())[:_PLACES]:
+            at, n, runs, whole = begin, j, list[LineRun](), 0
+            while n in open_ and stream.startswith(after[n], at):
+                runs.append(LineRun(n, owners[max(begin, at - (not after[n]))], 1, rewritten=True))
+                at, n = at + len(after[n]), n + 1
+                if at == len(stream) or owners[at] != owners[at - 1]:
+                    whole = len(runs)  # it ends where a line ended
+            best = max(best, runs[:whole], key=len)
+        if letters(new[run.new] for run in best) >= MOVED_CHARS:
+            found += best
+            end = best[-1].new + 1
     return found

@@ -26,6 +26,7 @@ Kind: TypeAlias = Literal[
 commands; files put back by a rewind; the person, or a program of theirs; a commit that was made
 elsewhere; from before the first state that is known; a step of a session that is gone."""
 
+SUB_AGENT_TOOL: Final = "task"
 _LABEL_CHARS: Final = 200
 _SPEAKING: Final = frozenset({"user", "assistant"})
 _FORMATTERS: Final = late_pattern(
@@ -162,6 +163,8 @@ class _Reading:
         self._steps: list[RecordedStep] = []
         self._hooks: dict[str, str] = {}
         self._running: dict[str, None] = {}
+        self._open: dict[str, None] = {}
+        self._begun_elsewhere: dict[str, str] = {}
         self._writes: list[RecordedWrite] = []
         self._checkpoints: list[TakenCheckpoint] = []
         self._foreign: list[ForeignEdit] = []
@@ -225,6 +228,9 @@ class _Reading:
         for block in tool_calls(blocks_of(record.data.get("content"))):
             given = object_of(block.get("input"))
             call = string_of(block.get("id"))
+            for kind in ("", "edit", "formatter"):  # an id that comes again is another call
+                self._numbers.pop(f"{call}:{kind}", None)
+            self._open[call] = None
             tool = string_of(block.get("name"))
             self._inputs[call] = given
             self._calls[call] = msgspec.structs.replace(
@@ -280,9 +286,15 @@ class _Reading:
             self._steps.append(msgspec.structs.replace(step, **changes))
         return self._numbers[key]
 
+    def _noted(self, **changes: Any) -> int:
+        """The number of a step that is no call of this session."""
+        self._steps.append(msgspec.structs.replace(self._prompt, **changes))
+        return len(self._steps) - 1
+
     def _ended(self, place: int, record: Record) -> None:
         call = string_of(record.data.get("call_id"))
         self._running.pop(call, None)
+        self._open.pop(call, None)
         if record.data.get("is_error"):
             return
         details = object_of(record.data.get("details"))
@@ -329,16 +341,19 @@ class _Reading:
         data = record.data
         taken, call = string_of(data.get("checkpoint")), string_of(data.get("call_id"))
         by = string_of(data.get("by"))
-        if call and call not in self._calls:  # a sub-agent's; before it began, or when it ended
+        step = -1
+        own = call in self._open and self._step(call).tool != SUB_AGENT_TOOL
+        if by == "call" and own:
+            step = self._number(call)
+        elif by == "call" and call:
+            began = self._begun_elsewhere.pop(call, record.time)
+            step = self._noted(kind="command", time=began, session=self._header.id, call=call)
+        elif by == "rewind":
+            step = self._noted(kind="rewind", time=record.time, session=self._header.id)
+        elif call and own:  # right before it begins
             self._calls[call] = msgspec.structs.replace(self._step(call), time=record.time)
-        step = self._number(call) if by == "call" and call else -1
-        if by == "rewind":
-            step = len(self._steps)
-            self._steps.append(
-                msgspec.structs.replace(
-                    self._prompt, kind="rewind", time=record.time, session=self._header.id
-                )
-            )
+        elif call:
+            self._begun_elsewhere[call] = record.time
         time = seconds_of(record.time)
         self._checkpoints.append(
             TakenCheckpoint(taken, self._last_checkpoint, by, step, place, time)

@@ -27,6 +27,7 @@ from tui.session.checkpoints.history import PathHistory
 
 GONE: Final = "the checkpoint of that moment isn't kept any more"
 NO_RECORD: Final = "the session that took the checkpoint is gone, or its record of it"
+COPY_LEFT: Final = "a session that is gone edited a file like this one meanwhile"
 AT_ONCE: Final = "several ran at once"
 JOB: Final = "a background command ran, and the person may have edited meanwhile"
 UNENDED: Final = "a command ran whose end was never recorded"
@@ -71,7 +72,10 @@ class StoreView:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
+    """A state of the file in a checkpoint; the one before that was taken at `since`."""
+
     time: float
+    since: float
     n: int
     digest: str
     view: StoreView
@@ -161,6 +165,7 @@ def timeline(
                 waiting.remove(linked)
                 _write(fold, *linked)
             if event.digest != fold.now:
+                fold.time = max(fold.time, event.since)
                 makers, why = _makers(event, intervals[event.view.root], taken, fold.now is None)
                 ran = [step for begun, end, step in unended if begun < time <= end]
                 if ran and fold.now is not None and not any(one in ran for one in makers):
@@ -172,13 +177,14 @@ def timeline(
     return fold.found
 
 
-def present(found: Sequence[StateChange], digest: str, at: float) -> list[StateChange]:
-    """The states of a file with the one that it has now, since `at`."""
+def present(found: Sequence[StateChange], digest: str, at: float, seen: float) -> list[StateChange]:
+    """The states of a file with the one that it has now, since `at`. `seen` is when the last
+    checkpoint was taken that would hold it; 0 for none."""
     last = found[-1] if found else None
     if last is not None and last.digest == digest:
         return list(found)
-    since = last.time if last else 0.0
-    maker = PERSON if last else BEFORE
+    since = max(last.time if last else 0.0, seen)
+    maker = PERSON if since else BEFORE
     return [*found, StateChange(digest, (maker,), max(at, since), since, first=last is None)]
 
 
@@ -222,7 +228,7 @@ def _writes(
 ) -> Iterator[tuple[RecordedWrite, SessionSteps]]:
     """The writes of a file, each once: a fork has those of its origin, a parent those of its
     sub-agents."""
-    seen: set[tuple[str, str, str, str]] = set()
+    seen: set[tuple[str, ...]] = set()
     ordered = sorted(sessions, key=lambda one: (bool(one.origin), bool(one.parent) is False))
     name = str(path)
     for session in ordered:
@@ -230,12 +236,11 @@ def _writes(
             if write.path != name or write.before == write.after:
                 continue
             step = session.steps[write.step]
-            key = (step.call, write.before, write.after, step.session)
-            other = (step.call, write.before, write.after, "")
-            if key in seen or (step.call and other in seen):
-                continue
-            seen.update((key, other))
-            yield write, session
+            change = (step.call, write.before, write.after)
+            keys = {(*change, step.session), (*change, step.time, "of a fork")}
+            if keys.isdisjoint(seen):
+                yield write, session
+            seen |= keys
 
 
 def _stored(view: StoreView) -> Iterator[_Stored]:
@@ -244,7 +249,7 @@ def _stored(view: StoreView) -> Iterator[_Stored]:
     for n, entry in history.states.items():
         if n not in adopted:
             time = history.times.get(n) or history.times.get(history.first, 0.0)
-            yield _Stored(time, n, digest_of(entry), view)
+            yield _Stored(time, history.times.get(n - 1, 0.0), n, digest_of(entry), view)
 
 
 def digest_of(entry: PathEntry | None) -> str:
@@ -382,9 +387,10 @@ def _unseen(
 
 
 def _distinct(steps: Iterable[RecordedStep]) -> list[RecordedStep]:
-    """Each step once: a fork has those of its origin."""
-    by_call: dict[tuple[str, str, str], RecordedStep] = {}
+    """Each step once: a fork has those of its origin, made at the same time. The ids of calls come
+    again in other sessions, with some servers."""
+    once: dict[tuple[str, str, str, str], RecordedStep] = {}
     for step in steps:
-        key = (step.kind, step.call or step.prompt or step.session, step.label)
-        by_call.setdefault(key, step)
-    return list(by_call.values())
+        key = (step.kind, step.call or step.prompt or step.session, step.label, step.time)
+        once.setdefault(key, step)
+    return list(once.values())

@@ -7,7 +7,7 @@ what a rewind or git brought back, and what git took over from another state tha
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +21,15 @@ from tui.core.workspace import worktree_of
 
 _LEFT: Final = 16
 """States that git left, which it may bring back in part."""
+_LINE_CHARS: Final = 10
+"""Letters and digits of one line that tell it from all others."""
+_REFORMATTED: Final[Mapping[str, Reformatted]] = {
+    "formatter": "all",
+    "command": "lines",
+    "person": "lines",
+    "job": "lines",
+}
+"""What may have another form after a step, by its kind."""
 _BRINGS_BACK: Final = frozenset({"git", "rewind", "person", "lost"})
 
 
@@ -47,14 +56,23 @@ class Traced(NamedTuple):
 NOTHING: Final = Traced("", ())
 
 
+class LineSource(NamedTuple):
+    """The commit that a line came with, as a step, and its place in the file of that commit, by its
+    hash. None for a commit that was made here: the states of the file tell who wrote it."""
+
+    commit: RecordedStep | None
+    digest: str
+    place: int
+
+
 class CommittedFile(Protocol):
     """A file as a commit has it."""
 
     @property
     def digest(self) -> str: ...
 
-    def steps(self) -> Sequence[RecordedStep]:
-        """The commit of each line, as a step. Asks git."""
+    def sources(self, places: Sequence[int]) -> Sequence[LineSource | None]:
+        """Whence the lines at some places come. Asks git."""
         ...
 
 
@@ -68,6 +86,10 @@ class BlameSources(Protocol):
     def line_map(self, old: str, new: str, reformatted: Reformatted) -> LineMap | None:
         """Whence the lines of a content come in another, both by their hashes; None where the new
         one isn't kept."""
+        ...
+
+    def edit_map(self, old: str, new: str) -> LineMap | None:
+        """The same for an edit that a formatter ran after."""
         ...
 
     def merged(self, place: str, since: float, until: float) -> CommittedFile | None:
@@ -136,7 +158,7 @@ class Tracer:
                 self.left.append(before)
             return known
         if before is None:
-            return self._first(place, change, origin, made)
+            return self._first(place, change, origin, made, merged)
         found = self._followed(before, change, origin.makers[0])
         if found is None:
             return None
@@ -148,7 +170,12 @@ class Tracer:
         return Traced(digest, _filled(found, origin))
 
     def _first(
-        self, place: str, change: StateChange, origin: StepOrigin, made: bool
+        self,
+        place: str,
+        change: StateChange,
+        origin: StepOrigin,
+        made: bool,
+        merged: CommittedFile | None,
     ) -> Traced | None:
         """The first state in a place; `made` there by a call."""
         lines = self.sources.lines(change.digest)
@@ -156,35 +183,27 @@ class Tracer:
             return None
         if made:
             return Traced(change.digest, [origin] * len(lines))
-        origin, merged = self._begun(place, change, origin)
         found: list[StepOrigin | None] = [None] * len(lines)
+        others = [(time, other) for other, time in self.since.items() if other != place]
+        if origin.makers[0].kind == "before" and others:  # a work tree begins with what is in git
+            rank = min(others, key=lambda one: (worktree_of(Path(one[1])) is not None, one[0]))
+            since, other = rank
+            origin = StepOrigin((PERSON,))
+            merged = self.sources.merged(other, since, change.time)
+            found = self._followed(self.now[other], change, PERSON) or found
         self._take_over(place, NOTHING, change.digest, found, merged)
         return Traced(change.digest, _claimed(lines, _filled(found, origin), change))
-
-    def _begun(
-        self, place: str, change: StateChange, origin: StepOrigin
-    ) -> tuple[StepOrigin, CommittedFile | None]:
-        """The origin of lines with which a work tree begins, and that no other one is known to have
-        had: what was committed since its state was last seen. For the first of all, as it is."""
-        others = [(time, other) for other, time in self.since.items() if other != place]
-        if origin.makers[0].kind != "before" or not others:
-            return origin, None
-        since, other = min(others, key=lambda one: (worktree_of(Path(one[1])) is not None, one[0]))
-        return StepOrigin((PERSON,)), self.sources.merged(other, since, change.time)
 
     def _followed(
         self, before: Traced, change: StateChange, maker: RecordedStep
     ) -> list[StepOrigin | None] | None:
         """The origins of the lines that were there before, in whatever form; None for new ones.
         None where the content isn't kept."""
-        reformatted: Reformatted = "nothing"
-        if maker.kind == "formatter":
-            reformatted = "all"
-        elif maker.kind in {"command", "person", "job"}:
-            reformatted = "lines"
-        elif change.formatter is not None:
-            reformatted = "parts"
-        mapped = self.sources.line_map(before.digest, change.digest, reformatted)
+        if change.formatter is not None:
+            mapped = self.sources.edit_map(before.digest, change.digest)
+        else:
+            reformatted: Reformatted = _REFORMATTED.get(maker.kind, "nothing")
+            mapped = self.sources.line_map(before.digest, change.digest, reformatted)
         if mapped is None:
             return None
         formatter = change.formatter or maker
@@ -223,10 +242,30 @@ class Tracer:
         if merged is not None and None in found:
             shared = self._shared(merged.digest, digest, "lines")  # formatted since
             open_ = [(i, j) for i, j in shared if found[j] is None]
-            steps = merged.steps() if open_ else ()
-            for i, j in open_:
-                if i < len(steps) and steps[i].kind == "commit":
-                    found[j] = StepOrigin((steps[i],))
+            sources = merged.sources([i for i, _ in open_]) if open_ else ()
+            for (_, j), source in zip(open_, sources, strict=True):
+                found[j] = self._committed(source) if source else None
+        self._put_elsewhere(before, digest, found)
+
+    def _committed(self, source: LineSource) -> StepOrigin | None:
+        origins = self.seen.get(source.digest, NOTHING).origins
+        if source.place < len(origins):
+            return origins[source.place]
+        return StepOrigin((source.commit,)) if source.commit else None
+
+    def _put_elsewhere(self, before: Traced, digest: str, found: list[StepOrigin | None]) -> None:
+        """Fill in the origins of single lines that were somewhere else in the file: a merge puts
+        them in another order."""
+        if None not in found:
+            return
+        lines = self.sources.lines(digest) or ()
+        old = self.sources.lines(before.digest) or ()
+        places = {text: i for i, text in enumerate(old)}
+        counts = Counter(old), Counter(lines)
+        for j, text in enumerate(lines):
+            once = counts[0][text] == counts[1][text] == 1
+            if found[j] is None and once and letters((text,)) >= _LINE_CHARS:
+                found[j] = before.origins[places[text]]
 
     def _runs(self, old: str, new: str, reformatted: Reformatted = "nothing") -> list[LineRun]:
         mapped = self.sources.line_map(old, new, reformatted)

@@ -39,7 +39,8 @@ class HeadMove:
 
 class CommittedLine(NamedTuple):
     """The commit that a line came with: its id, its author and their address (`<a@b>`), when it was
-    written and committed, in seconds since the epoch, its subject, and the file's path in it."""
+    written and committed, in seconds since the epoch, its subject, and the file's path in it.
+    `previous` is the commit before it that has the file, and the path there: "" where it began."""
 
     commit: str
     author: str
@@ -48,6 +49,7 @@ class CommittedLine(NamedTuple):
     committed: int
     summary: str
     name: str
+    previous: str = ""
 
 
 def head_moves(checkout: Checkout) -> list[HeadMove]:
@@ -70,12 +72,13 @@ def committed_text(checkout: Checkout, commit: str, path: str) -> str | None:
     return checkout.git("cat-file", "--filters", f"{commit}:{path}")
 
 
-def committed_lines(checkout: Checkout, commit: str, path: str) -> list[CommittedLine]:
-    """The commits of a file's lines, as `git blame` follows them from a commit on."""
+def committed_lines(checkout: Checkout, commit: str, path: str) -> list[tuple[CommittedLine, int]]:
+    """The commits of a file's lines, as `git blame` follows them from a commit on, each with the
+    line's place in that commit, from 0."""
     known: dict[str, dict[str, str]] = {}
     lines: dict[str, CommittedLine] = {}
-    found: list[CommittedLine] = []
-    at = ""
+    found: list[tuple[CommittedLine, int]] = []
+    at, place = "", 0
     for line in checkout.git("blame", "--no-textconv", "--porcelain", commit, "--", path).split(
         "\n"
     ):
@@ -83,11 +86,11 @@ def committed_lines(checkout: Checkout, commit: str, path: str) -> list[Committe
             # what is said of a commit comes whole before its first line
             if at not in lines:
                 lines[at] = _line(at, known[at])
-            found.append(lines[at])
+            found.append((lines[at], place))
             continue
         word, _, rest = line.partition(" ")
         if len(word) in {40, 64} and rest[:1].isdigit():
-            at = word
+            at, place = word, int(rest.split(" ", 1)[0]) - 1
             known.setdefault(at, {})
         elif at:
             known[at][word] = rest
@@ -100,7 +103,15 @@ def _line(commit: str, fields: dict[str, str]) -> CommittedLine:
     author, mail, summary, name = (
         fields.get(key, "") for key in ("author", "author-mail", "summary", "filename")
     )
-    return CommittedLine(commit, author, mail, authored, committed, summary, name)
+    previous = fields.get("previous", "")
+    return CommittedLine(commit, author, mail, authored, committed, summary, name, previous)
+
+
+def former_name(checkout: Checkout, path: str) -> str:
+    """The name that a file had before HEAD's history gave it this one; "" where it had none."""
+    log = ("log", "--follow", "-M", "--diff-filter=R", "-n1", "--name-status", "-z", "--format=")
+    words = checkout.git(*log, "HEAD", "--", path).strip("\0\n").split("\0")
+    return words[1] if len(words) == 3 and words[2] == path else ""
 
 
 def worktree_tops(checkout: Checkout) -> list[str]:

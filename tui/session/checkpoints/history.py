@@ -18,13 +18,16 @@ _GONE_MAX: Final = 200
 class PathHistory:
     """The states of a path by the numbers of the checkpoints from which on it had them; None where
     it was gone. `store` begins the ids of its checkpoints, `first` is the oldest that is kept, and
-    `adopted` are those of other machines, by their ids. `times` are in seconds since the epoch."""
+    `adopted` are those of other machines, by their ids. `times` are in seconds since the epoch,
+    `last` is that of the newest checkpoint, which holds the path or not; 0 for none."""
 
     store: str = ""
     first: int = 0
     states: Mapping[int, PathEntry | None] = field(default_factory=dict[int, PathEntry | None])
     times: Mapping[int, float] = field(default_factory=dict[int, float])
     adopted: Mapping[str, int] = field(default_factory=dict[str, int])
+    last: float = 0.0
+    """When the newest of all checkpoints was taken, which may be without the path; 0 for none."""
 
     def number(self, checkpoint: str) -> int | None:
         """The number that a checkpoint has here, whether it is kept or not; None for another
@@ -54,7 +57,8 @@ def path_history(db: sqlite3.Connection, path: str) -> PathHistory:
     adopted: dict[str, int] = {}
     if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'adopted'").fetchone():
         adopted = dict(db.execute("SELECT id, n FROM adopted").fetchall())
-    return PathHistory(store, first, dict(sorted(states.items())), times, adopted)
+    (last,) = db.execute("SELECT max(time) FROM checkpoint").fetchone()
+    return PathHistory(store, first, dict(sorted(states.items())), times, adopted, last or 0.0)
 
 
 def gone_with(db: sqlite3.Connection, n: int) -> list[tuple[str, PathEntry]]:
