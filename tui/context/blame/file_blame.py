@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -45,6 +46,7 @@ from tui.core.git.history import (
     committed_text,
     former_name,
     head_moves,
+    uncommitted_former_name,
     worktree_tops,
 )
 from tui.core.messages import blocks_of, object_of, string_of, tool_calls
@@ -239,9 +241,7 @@ class _Asking:
 
     def _seen(self, place: _Place) -> float:
         """When the last checkpoint was taken that would hold the file: git has it, at least."""
-        if place.checkout is None or not (name := self._name()):
-            return 0.0
-        if committed_text(place.checkout, "HEAD", name) is None:
+        if not self._committed_name:
             return 0.0
         return max((view.history.last for view, _ in place.views), default=0.0)
 
@@ -354,8 +354,9 @@ class _Asking:
             if renamed is None:
                 break
             at, old = renamed
-            chain = [replace(found[at], first=False), *found[at + 1 :], *chain]
-            until = found[at].time - 1e-6
+            if found:
+                chain = [replace(found[at], first=False), *found[at + 1 :], *chain]
+                until = found[at].time - 1e-6
             if place.path == self._path:
                 self._names.append(str(old))
             path = old
@@ -384,7 +385,11 @@ class _Asking:
         return timeline(place.path, self._sessions, views, self._contents.rewritten, until)
 
     def _renamed(self, path: Path, found: Sequence[StateChange]) -> tuple[int, Path] | None:
-        """The last state that begins with a rename, and the path from before; None without one."""
+        """The last state that begins with a rename, and the path from before; None without one.
+        A name that no state is known under may have been on the way to another."""
+        if not found:
+            old = self._former(path)
+            return None if old is None else (0, old)
         for at in range(len(found) - 1, -1, -1):
             change = found[at]
             if not change.digest or (at and found[at - 1].digest):
@@ -403,8 +408,10 @@ class _Asking:
         checkout = self._checkout
         if checkout is not None and path.is_relative_to(checkout.top):
             with suppress(GitError):
-                if name := former_name(checkout, str(path.relative_to(checkout.top))):
-                    return checkout.top / name
+                name = str(path.relative_to(checkout.top))
+                moved = name == self._name() != self._committed_name
+                if former := self._committed_name if moved else former_name(checkout, name):
+                    return checkout.top / former
         return None
 
     def _gone_with(self, path: Path, change: StateChange) -> Path | None:
@@ -489,11 +496,23 @@ class _Asking:
         top = self._checkout.top if self._checkout else self._path.parent
         return str(self._path.relative_to(top)) if self._path.is_relative_to(top) else ""
 
+    @cached_property
+    def _committed_name(self) -> str:
+        """The file's path in HEAD, which it may have left by a rename since; "" for none."""
+        checkout, name = self._checkout, self._name()
+        if checkout is None or not name:
+            return ""
+        with suppress(GitError):
+            if committed_text(checkout, "HEAD", name) is not None:
+                return name
+            return uncommitted_former_name(checkout, name)
+        return ""
+
     def _commits(self, lines: Sequence[str]) -> list[CommittedLine | None]:
         """The commit of each line that HEAD has, by git."""
         found: list[CommittedLine | None] = [None] * len(lines)
-        checkout = self._checkout
-        if checkout is None or not (name := self._name()):
+        checkout, name = self._checkout, self._committed_name
+        if checkout is None or not name:
             return found
         try:
             text = committed_text(checkout, "HEAD", name)
