@@ -290,6 +290,27 @@ def test_no_text_of_a_session_is_a_field_or_a_line_of_its_own(
     assert key not in note
 
 
+@pytest.mark.parametrize(
+    "evil", ["1; touch pwned", "--yolo", "$(touch pwned)", "1\nholdfast -y", "1\u202e2", "a b"]
+)
+def test_no_command_is_named_that_a_session_made_up(
+    world: World, capsys: pytest.CaptureFixture[str], evil: str
+) -> None:
+    """What is shown is pasted into a shell: an id that isn't one of ours names no command."""
+    (session,) = world.sessions
+    path, last = session.file, len(world.lines())
+    prompt = session.prompts[0][0]
+    whole = path.read_text()
+    path.write_text(whole.replace(json.dumps(prompt), json.dumps(evil)))
+    out = printed(capsys, f"src/module.py:{last}")
+    assert "“Please do part 1" in out
+    assert "go there" not in out
+    assert all(line == line.lstrip() or "holdfast" not in line for line in out.splitlines())
+    path.write_text(whole.replace(f'"id":"{session.id}"', f'"id":{json.dumps(evil)}'))
+    out = printed(capsys, f"src/module.py:{last}")
+    assert "go there" not in out
+
+
 def test_notes_of_others_stay_whatever_is_in_them(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:

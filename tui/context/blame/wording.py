@@ -17,6 +17,8 @@ from tui.core.text_cleaning import one_line
 from tui.provider.prices import price_of
 
 _LINES: Final = re.compile(r"(\d{1,18})(?:[-,](\+?)(\d{1,18}))?", re.ASCII)
+_ID: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*", re.ASCII)
+"""Ids that a command line may hold: what a session says is pasted into a shell."""
 _LABEL_CHARS: Final = 40
 _BY: Final = {
     "person": "you",
@@ -92,9 +94,9 @@ def words(
         case "lost":
             return ["A session that is gone."]
         case "job":
-            return [f"A background command of session {step.session}."]
+            return [f"A background command of session {one_line(step.session)}."]
         case "rewind":
-            return [f"A rewind in session {step.session}."]
+            return [f"A rewind in session {one_line(step.session)}."]
         case _:
             said = f" for “{one_line(step.said)}”" if step.said else ""
             usd = cost(step, prices)
@@ -107,7 +109,8 @@ def label(step: RecordedStep) -> str:
     """Name a call: its tool, or its command."""
     if step.kind == "edit" or not step.label:
         return one_line(step.tool) or "an edit by a sub-agent"
-    return f"`{one_line(step.label)[:_LABEL_CHARS]}`"
+    line = one_line(step.label)
+    return f"`{line if len(line) <= _LABEL_CHARS else f'{line[: _LABEL_CHARS - 1]}…'}`"
 
 
 def allowed_by(step: RecordedStep) -> str:
@@ -116,8 +119,10 @@ def allowed_by(step: RecordedStep) -> str:
 
 
 def open_command(step: RecordedStep) -> str:
-    """Return the command line that opens a step's session at its prompt; "" where it has none."""
-    if not step.session or step.kind == "lost":
+    """Return the command line that opens a step's session at its prompt; "" where it has none, or
+    where an id isn't one that Holdfast makes."""
+    ids = (step.session, step.prompt or "0")
+    if step.kind == "lost" or not all(map(_ID.fullmatch, ids)):
         return ""
     return f"holdfast -r {step.session}" + (f" --at {step.prompt}" if step.prompt else "")
 
@@ -125,7 +130,7 @@ def open_command(step: RecordedStep) -> str:
 def fork_command(step: RecordedStep) -> str:
     """Return the command line that begins again from before a step's prompt, in a copy; "" where
     nothing comes before it, or where a sub-agent took it."""
-    if not step.before or step.parent or not open_command(step):
+    if not _ID.fullmatch(step.before) or step.parent or not open_command(step):
         return ""
     return f"holdfast -r {step.session} --at {step.before} --fork"
 
