@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Collection
@@ -16,6 +18,7 @@ import pytest
 from tests.agent.test_sub_agents import Family, task
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
+from tests.support.recorded import edit, run, session, write
 from tui.agent.agent import Agent
 from tui.batch.state import RunFolder, begin
 from tui.batch.taskfile import parse
@@ -31,51 +34,6 @@ from tui.session.checkpoints.store import store_of
 from tui.session.records import is_prompt
 from tui.session.session import Session
 from tui.settings import agent_definitions
-
-Calls = list[tuple[str, dict[str, Any]]]
-
-
-async def _session(root: Path, *turns: Calls, prompts: tuple[str, ...] = ()) -> str:
-    """A session in which each turn makes its calls one after another."""
-    answers: list[Any] = []
-    for number, calls in enumerate(turns):
-        answers += [[call(name, **arguments)] for name, arguments in calls]
-        answers.append(say(f"Turn {number + 1}."))
-    agent = make_agent(
-        root,
-        ScriptedProvider(*answers),
-        session=Session.create(root, folders=folders(), clock=SystemClock()),
-        approver=Yes(),
-        open_checkpoints=lambda: store_of(folders(), root),
-    )
-    for number, _ in enumerate(turns):
-        await events_of(agent, prompts[number] if prompts else f"prompt {number + 1}")
-    await agent.close()
-    return agent.session.id
-
-
-def session(root: Path, *turns: Calls, prompts: tuple[str, ...] = ()) -> str:
-    return asyncio.run(_session(root, *turns, prompts=prompts))
-
-
-def write(path: str, content: str) -> tuple[str, dict[str, Any]]:
-    return "write_file", {"path": path, "content": content}
-
-
-def run(command: str) -> tuple[str, dict[str, Any]]:
-    return "run_command", {"command": command}
-
-
-def edit(path: str, old: str, new: str) -> tuple[str, dict[str, Any]]:
-    return "edit_file", {"path": path, "old_string": old, "new_string": new}
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    (folder / "a").write_text("one\n")
-    return folder
 
 
 @pytest.fixture
@@ -224,6 +182,9 @@ def test_runs_that_differ_are_called_flaky(
     flaky = [one for one in found["judged"] if one["flaky"]]
     assert flaky
     assert all(one["verdict"] == "passes" for one in flaky)
+    count.write_text("0")
+    assert main(["bisect", id_, "--no-sandbox", "--runs", "3", "--", command]) == 0
+    assert "A flaky command may have led to the wrong state" in capsys.readouterr().err
 
 
 def test_a_command_that_never_changes_its_mind_is_told_apart(
@@ -263,14 +224,14 @@ def test_an_interrupted_search_goes_on(
         f"echo x >> {log}; [ -e {stop} ] && [ $(wc -l < {log}) = 3 ] && kill -INT $PPID && sleep 9;"
         " [ $(cat b || echo 0) -lt 5 ]"
     )
-    words = (id_, "--no-sandbox", "--", command)
-    assert main(["bisect", *words]) == 130
+    build = "test -e a"
+    assert main(["bisect", "--no-sandbox", "--build", build, id_, "--", command]) == 130
     err = capsys.readouterr().err
-    assert "Interrupted, with 2 states of 10 judged." in err
-    assert "--continue" in err
+    assert "Interrupted, with 2 states of 10 judged. Continue with:" in err
     stop.unlink()
     log.unlink()
-    assert main(["bisect", "--continue", *words]) == 0
+    words = shlex.split(err[err.index("holdfast bisect") :])
+    assert main(words[1:]) == 0
     out, err = capsys.readouterr()
     assert "2 states judged before." in err
     assert "-4\n+5\n" in out
@@ -351,8 +312,92 @@ def test_states_whose_checkpoints_are_gone_are_named(
     store.close()
     assert main(["bisect", id_, "--", "test ! -e b"]) == 1
     out, err = capsys.readouterr()
-    assert "3 states left out: their checkpoints aren't stored any more." in err
+    assert "Left out: the first 3 states, no longer stored in checkpoints." in err
     assert "fails already at the beginning, in state 1 of 1" in out
+    assert "Perhaps it did in one of the 3 states before that" in out
+
+
+def test_a_checkpoint_that_is_gone_in_between_may_be_where_it_broke(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id_ = session(root, [run(f"echo {n} > b") for n in range(1, 5)])
+    (file,) = folders().sessions.rglob(f"*{id_}.jsonl")
+    text = file.read_text()
+    third = re.findall(r'"checkpoint":"([^"]+-3)"', text)[0]
+    file.write_text(text.replace(third, "0000dead-3"))  # of a file that is gone
+    found = bisected(capsys, id_, "--json", "--", "! grep -s '[2-9]' b")
+    assert (found["outcome"], found["pruned"]) == ("between", 0)
+    assert [one["subject"] for one in found["candidates"]] == ["echo 2 > b", "echo 3 > b"]
+
+
+def test_a_command_that_begins_to_pass_in_the_session_is_searched_from_there(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id_ = session(root, [write("b", f"{n}\n") for n in range(12)])
+    assert main(["bisect", id_, "--", "n=$(cat b) && [ $n -ge 3 ] && [ $n -lt 7 ]"]) == 0
+    out, err = capsys.readouterr()
+    assert "-6\n+7\n" in out
+    assert "It fails in the first state, too" in err
+
+
+def test_where_nothing_builds_that_is_soon_known(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id_ = session(root, [write("b", f"{n}\n") for n in range(40)])
+    assert main(["bisect", id_, "--build", "echo no rule; false", "--", "true"]) == 1
+    out, err = capsys.readouterr()
+    assert "12 of 41 states were tried, and none could be judged: it doesn't build." in out
+    assert "\n  no rule\n" in out
+    assert "Skipped: states " in err
+
+
+def test_what_is_not_tried_is_among_the_candidates_and_said(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id_ = session(root, [write("b", f"{n}\n") for n in range(50)])
+    build = "n=$(cat b 2>/dev/null || echo 0); [ $n -lt 5 ] || [ $n -gt 44 ]"
+    words = (id_, "--build", build, "--", "[ $(cat b 2>/dev/null || echo 0) -lt 20 ]")
+    assert main(["bisect", *words]) == 1
+    out, _ = capsys.readouterr()
+    assert "passes in state 6 of 51 and fails in state 47." in out
+    assert "Of those between, 13 were skipped and 27 weren't tried, so it is one of these:" in out
+    found = bisected(capsys, words[0], "--json", *words[1:])
+    assert (found["outcome"], found["untried"], len(found["candidates"])) == ("between", 27, 41)
+
+
+def test_a_damaged_session_is_said_to_lack_calls(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id_ = session(root, [run("echo 1 > b"), run("echo 2 > b")])
+    (file,) = folders().sessions.rglob(f"*{id_}.jsonl")
+    lines = file.read_bytes().splitlines(keepends=True)
+    place = next(n for n, line in enumerate(lines) if b"echo 2" in line and b"assistant" in line)
+    file.write_bytes(b"".join([*lines[:place], lines[place][:40], b"\n", *lines[place + 1 :]]))
+    assert main(["bisect", id_, "--", "! grep -s 2 b"]) == 0
+    out, err = capsys.readouterr()
+    assert "a call that isn't in the record any more" in out
+    assert f"The session {id_} is damaged, and calls may be lost" in err
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_on_a_terminal_no_line_of_ours_is_too_long(
+    root: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    columns: int,
+) -> None:
+    text = "words of a prompt that is much longer than a line, " * 5
+    id_ = session(root, [run("echo 1 > b"), run("echo 2 > b")], prompts=(text,))
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert main(["bisect", id_, "--", f"! grep -s 2 b # {text[:100]}"]) == 0
+    out, err = capsys.readouterr()
+    assert "echo 2 > b" in out
+    ours = [one for one in (out + err).splitlines() if not one.startswith("  holdfast ")]
+    assert max(map(len, ours)) <= columns  # a command to be copied is never broken
+    assert main(["bisect", id_, "--", f"true {text}"]) == 1
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= columns
 
 
 def test_a_later_beginning(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -488,3 +533,8 @@ def test_what_cannot_be_searched_is_said(root: Path, capsys: pytest.CaptureFixtu
     assert main(["bisect", id_, "--runs", "0", "--", "true"]) == 2
     capsys.readouterr()
     assert main(["bisect", "nothing", "--", "true"]) == 4
+    pack = root / "session.holdfast.zip"
+    pack.write_bytes(b"PK\3\4")
+    capsys.readouterr()
+    assert main(["bisect", str(pack), "--", "true"]) == 4
+    assert "Unpack it first" in capsys.readouterr().err

@@ -9,19 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_bisect import edit, run, session, write
 from tests.session.checkpoints.test_scratch import tree_of
+from tests.support.recorded import edit, run, session, write
 from tui.batch.taskfile import parse
 from tui.cli.main import main
 from tui.core.paths import folders
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    (folder / "a").write_text("one\n")
-    return folder
 
 
 def work(root: Path) -> str:
@@ -89,7 +81,7 @@ def test_a_task_file_has_the_prompts_with_their_checks(
     tasks = parse(capsys.readouterr().out.encode()).tasks
     assert [task.text for task in tasks] == [
         "make b",
-        "b2, please It is done when this succeeds: bash -c 'grep -q b2 b'",
+        "b2, please. It is done when this succeeds: `bash -c 'grep -q b2 b'`",
     ]
 
 

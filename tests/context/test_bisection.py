@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.context.bisection import (
+    SKIPS,
     FirstFailure,
     Judge,
     NoFirstFailure,
@@ -58,29 +59,59 @@ def test_with_any_skips_the_answer_is_among_those_named(
     good = [n for n, one in enumerate(truth) if one == "passes"]
     bad = [n for n, one in enumerate(truth) if one == "fails"]
     assert len(judged) == len(set(judged))
-    if good and bad:
-        assert isinstance(result, FirstFailure)
-        assert result == FirstFailure(good[-1], bad[0])
-        assert all(truth[n] == "skipped" for n in [*result.candidates][:-1])
-    elif good:
-        assert result == NoFirstFailure("passes", good[-1])
-    elif bad:
-        assert isinstance(result, NoFirstFailure)
-        assert result.reason == "fails"
+    few = truth.count("skipped") < SKIPS
+    if isinstance(result, FirstFailure):
+        between = [*result.candidates][:-1]
+        assert {fault} & {*result.candidates} or {truth[n] for n in between} == {"skipped"}
+        assert not any(truth[n] != "skipped" for n in between if n in judged)
+        assert result.untried == len(between) - len({*between} & {*judged})
+        assert not result.fails_before
+        assert not few or result == FirstFailure(good[-1], bad[0])
+    elif few:
+        assert result.reason == ("passes" if good else "fails" if bad else "unjudged")
+        assert not (good and bad)
     else:
-        assert isinstance(result, NoFirstFailure)
-        assert result.reason == "unjudged"
+        assert judged.count(result.state) <= 1
 
 
 @given(st.lists(st.sampled_from(["passes", "fails", "skipped"]), min_size=1, max_size=60))
 def test_a_command_that_passes_and_fails_in_turns_ends_at_a_real_change(
     truth: list[Verdict],
 ) -> None:
-    result, _ = search(truth)
+    result, judged = search(truth)
     if isinstance(result, FirstFailure):
         assert truth[result.passes] == "passes"
         assert truth[result.fails] == "fails"
-        assert all(truth[n] == "skipped" for n in range(result.passes + 1, result.fails))
+        between = range(result.passes + 1, result.fails)
+        assert all(truth[n] == "skipped" for n in between if n in judged)
+
+
+@given(st.integers(0, 400), st.integers(13, 1000), st.integers(0, 400), st.booleans())
+def test_a_run_that_does_not_build_is_never_tried_through(
+    before: int, run: int, after: int, broken_within: bool
+) -> None:
+    truth = verdicts(passes=before + 1, skipped=run)
+    truth += verdicts(fails=after + 1) if broken_within else verdicts(passes=after, fails=1)
+    result, judged = search(truth)
+    assert isinstance(result, FirstFailure)
+    if broken_within:
+        assert (result.passes, result.fails) == (before, before + 1 + run)
+    assert len(judged) <= 2 * SKIPS + 4 * math.log2(len(truth)) + 8
+
+
+@pytest.mark.parametrize("count", [1, 12, 100, 10_000])
+def test_where_nothing_builds_few_are_tried(count: int) -> None:
+    result, judged = search(verdicts(skipped=count))
+    assert result == NoFirstFailure("unjudged", count - 1)
+    assert len(judged) <= max(SKIPS, math.ceil(math.log2(count + 1)))
+
+
+def test_a_command_that_fails_at_the_beginning_too_is_searched_from_where_it_passes() -> None:
+    truth = verdicts(fails=20) + verdicts(passes=50, fails=100)
+    result, judged = search(truth)
+    assert result == FirstFailure(69, 70, fails_before=True)
+    assert len(judged) < 20
+    assert search(verdicts(fails=1000))[0] == NoFirstFailure("fails", 0)
 
 
 def test_a_long_run_that_does_not_build_is_left_soon() -> None:

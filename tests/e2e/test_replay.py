@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import sqlite3
 from collections.abc import Callable, Mapping
+from contextlib import closing
+from datetime import datetime, timedelta
 from hashlib import sha256
 from math import isclose
 from pathlib import Path
@@ -20,6 +23,9 @@ from tests.e2e.test_run import turn
 from tests.support.clock import PATIENCE_S
 from tests.support.machine import needs_proc
 from tests.support.program import Program
+from tests.support.server_script import Json
+from tests.support.server_script import Script as ServerScript
+from tests.support.serving import serving
 
 Script = Callable[[str], str]
 CHECK = 'test "$(cat answer.txt)" = 42\n'
@@ -90,11 +96,19 @@ def test_a_prompt_is_run_again_in_its_workspace_and_judged(
     (project / "answer.txt").write_text("something else by now")
     said = holdfast("replay", str(suite), "--add", id_)
     assert "put-the-answer-right: sh test.sh" in said.stdout
+    assert "Checkpoints are kept for 30 days" in said.stderr
+    kept = (datetime.now().astimezone() + timedelta(days=30)).date()
+    assert f"there until {kept}, less if" in said.stderr
     assert 'linked = ["node_modules"]' in suite.read_text()
     before = contents(project, *of(home, id_))
 
     solved = holdfast(
-        "replay", str(suite), "--practice-script", script(writes(42)), "--yolo", "--json"
+        "replay",
+        f"{project}/../{suite.name}",
+        "--practice-script",
+        script(writes(42)),
+        "--yolo",
+        "--json",
     )
     (case,) = solved.object["cases"]
     assert (case["verdict"], case["now"]["calls"], case["then"]["calls"]) == ("solved", 3, 3)
@@ -169,6 +183,104 @@ def test_what_was_said_before_comes_along_and_the_variation_counts(
     assert str(project) not in said + system
 
 
+def test_a_case_that_is_run_several_times_tells_how_often_it_was_solved(
+    holdfast: Program, project: Path, suite: Path, script: Script, tmp_path: Path
+) -> None:
+    id_ = recorded(holdfast, script, writes(42), "Put the answer right.")
+    holdfast("replay", str(suite), "--add", id_)
+    longer = turn(text="Looking first.", tool=READ) + writes(42)
+    turns, junit = script(writes(42) + writes(43) + longer), tmp_path / "results.xml"
+    words = ("replay", str(suite), "--practice-script", turns, "--yolo", "--runs", "3")
+    done = holdfast(*words, "--junit", str(junit), code=1)
+    table = done.stdout.split("case  ")[1].splitlines()
+    assert " ".join(table[1].split()).startswith("put-the-answer-right 2/3 solved 3 (3–4) ")
+    assert [line.split()[:3] for line in table[2:5]] == [
+        ["run", "1", "solved"],
+        ["run", "2", "unsolved"],
+        ["run", "3", "solved"],
+    ]
+    assert "1 case, 3 runs each: 2 solved, 1 unsolved" in done.stdout
+    assert "  put-the-answer-right (run 2): Red: sh test.sh (exit 1)." in done.stdout
+    named = [one.get("name") for one in ElementTree.parse(junit).iter("testcase")]
+    assert named == [f"put-the-answer-right (run {n})" for n in (1, 2, 3)]
+    (told,) = json.loads(holdfast("replay", str(suite), "--status", "--json").stdout)
+    assert told["solved"] == {"put-the-answer-right": 2}
+    assert len({case["session_id"] for case in told["cases"]}) == 3
+
+
+class _Together(ServerScript):
+    """Answers each conversation by how far it is; `steps` are those in the order of requests."""
+
+    def __init__(self) -> None:
+        super().__init__(catalogue=True)
+        self.steps: list[int] = []
+
+    def next(self, body: Json | None = None) -> tuple[Json | None, Json | None, int]:
+        self._turn += 1
+        said = [m for m in (body or {}).get("messages", ()) if m["role"] == "assistant"]
+        calls: list[Json] = [
+            {"name": "read_file", "input": {"path": "answer.txt"}},
+            {"name": "write_file", "input": {"path": "answer.txt", "content": "42"}},
+            {"name": "run_command", "input": {"command": "sh test.sh"}},
+        ]
+        step = len(said)
+        self.steps.append(step)
+        answer: Json = {"tools": [calls[step]]} if step < len(calls) else {"text": "Done."}
+        return answer, None, self._turn
+
+
+def test_cases_are_run_at_the_same_time(
+    holdfast: Program, project: Path, env: dict[str, str], suite: Path, script: Script
+) -> None:
+    id_ = recorded(holdfast, script, writes(42), "Put the answer right.")
+    holdfast("replay", str(suite), "--add", id_)
+    answers = _Together()
+    with serving(answers) as server:
+        key = {**env, "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": server.url}
+        words = ("replay", str(suite), "--yolo", "--runs", "3", "--parallel", "3")
+        done = Program(project, key)(*words)
+    assert "1 case, 3 runs each: 3 solved" in done.stdout
+    assert answers.steps[:3] != [0, 1, 2]
+    assert sorted(answers.steps) == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+    assert {line[:3] for line in done.stdout.splitlines() if "» run_command" in line} == {
+        "[1]",
+        "[2]",
+        "[3]",
+    }
+    home = suite.with_name("suite.replays") / "001"
+    assert sorted(one.name for one in home.iterdir() if one.name[0] != ".") == [
+        "001", "002", "003", "replay.json",
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_results_go_through_no_link(
+    holdfast: Program, project: Path, suite: Path, script: Script, tmp_path: Path
+) -> None:
+    id_ = recorded(holdfast, script, writes(42), "Put the answer right.")
+    holdfast("replay", str(suite), "--add", id_)
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    home = suite.with_name("suite.replays")
+    home.symlink_to(elsewhere)
+    words = ("replay", str(suite), "--practice-script", script(writes(42)), "--yolo", "--json")
+    assert "is a link" in holdfast(*words, code=2).stderr
+    home.unlink()
+    home.mkdir()
+    (home / "001").symlink_to(elsewhere)
+    done = holdfast(*words)
+    assert Path(done.object["folder"]) == home / "002"
+    # nor does a case that is cut off and begins again
+    state = home / "002" / "replay.json"
+    state.write_text(state.read_text().replace('"solved"', '""'))
+    shutil.rmtree(home / "002" / "001")
+    (home / "002" / "001").symlink_to(elsewhere)
+    tasks = home / "002" / ".holdfast" / "run" / "state.json"
+    tasks.write_text(tasks.read_text().replace('"completed"', '"running"'))
+    (case,) = holdfast(*words).object["cases"]
+    assert case["verdict"] == "solved"
+    assert not [*elsewhere.iterdir()]
+
+
 @needs_proc
 @pytest.mark.slow
 @pytest.mark.parametrize("certain", [True, False])
@@ -193,6 +305,8 @@ def test_a_replay_that_was_killed_continues(
     assert (first["status"], second["status"]) == ("completed", "running")
     place = state.parents[2] / "002"
 
+    for left in (".002.0123abcd", "check-002", ".check-001.0123abcd"):  # of an earlier moment
+        (place.with_name(left) / "sub").mkdir(parents=True)
     if certain:
         (place / "go").touch()
         Path(turns).write_text(turn(text="It is 42 now."))
@@ -207,7 +321,8 @@ def test_a_replay_that_was_killed_continues(
     assert one["session_id"] == first["session_id"]
     assert (other["session_id"] == second["session_id"]) is certain
     assert other["now"]["calls"] == (1 if certain else 3)
-    assert not list(state.parents[2].glob(".*.*"))  # no draft of a folder is left
+    names = sorted(one.name for one in state.parents[2].iterdir())
+    assert names == [".holdfast", "001", "002", "replay.json"]  # no draft of a folder is left
 
 
 @pytest.mark.slow
@@ -230,6 +345,11 @@ def test_ctrl_c_leaves_the_case_to_the_next_time(
     Path(turns).write_text(writes(42))
     (case,) = holdfast(*words, "--json").object["cases"]
     assert (case["verdict"], case["now"]["calls"]) == ("solved", 3)
+    (lost,) = case["cut_off"].values()  # what was paid for in vain is told
+    assert (lost["calls"], lost["tokens"] > 0) == (1, True)
+    assert (
+        " more for 1 attempt that began again" in holdfast("replay", str(suite), "--status").stdout
+    )
     assert (suite.with_name("suite.replays") / "001").is_dir()
     assert not (suite.with_name("suite.replays") / "002").exists()
 
@@ -286,6 +406,17 @@ def test_checks_that_tell_nothing_leave_a_case_out(
     assert "It has no checks" in reason(case.replace('["sh test.sh"]', "[]"))
     assert "isn't stored any more" in reason(case.replace('before = "', 'before = "0000'))
     assert "isn't in the session any more" in reason(case.replace('prompt = "', 'prompt = "f'))
+    told = holdfast("replay", str(suite), "--status").stderr
+    assert "put-the-answer-right can't be run any more: Its prompt isn't in the session" in told
+    suite.write_text(case)
+    assert "can't be run any more" not in holdfast("replay", str(suite), "--status").stderr
+    (file,) = (home / "data" / "checkpoints").glob("*.sqlite3")
+    with closing(sqlite3.connect(file)) as store, store:
+        store.execute("DELETE FROM checkpoint WHERE n = (SELECT max(n) FROM checkpoint)")
+    told = holdfast("replay", str(suite), "--status").stderr
+    assert "with which its checks were green isn't stored any more" in told
+    other = holdfast("replay", str(suite.with_name("other.toml")), "--add", id_, code=1).stderr
+    assert "with which its checks were green isn't stored any more" in other
     shutil.rmtree(home / "data" / "checkpoints")
     assert "Its checkpoint isn't stored any more" in reason(case)
     shutil.rmtree(home / "data" / "sessions")

@@ -129,9 +129,10 @@ class ServedModel:
 
 
 class GeneratedSession:
-    """One session of a seed. `log` says what was done; `reasons` counts the breaks."""
+    """One session of a seed. `log` says what was done; `reasons` counts the breaks. A `priced` one
+    has the usage that a server with a cache reports."""
 
-    def __init__(self, root: Path, seed: int) -> None:
+    def __init__(self, root: Path, seed: int, *, priced: bool = False) -> None:
         self.random = Random(seed)
         self.root = root
         self.clock = FakeClock()
@@ -140,7 +141,8 @@ class GeneratedSession:
         self.bodies: list[bytes] = []
         self.reasons: Counter[str] = Counter()
         self.errors: list[str] = []
-        self._api = MessagesApi(Script.of({"catalogue": True, "any_calls": True, "turns": []}))
+        script: Json = {"catalogue": True, "any_calls": True, "turns": [], "priced": priced}
+        self._api = MessagesApi(Script.of(script))
         self._count = 0
         self._calls = 0
         self._agent: Agent | None = None
@@ -471,10 +473,10 @@ class GeneratedSession:
         await agent.close()
 
 
-async def played(root: Path, seed: int, turns: int) -> GeneratedSession:
+async def played(root: Path, seed: int, turns: int, *, priced: bool = False) -> GeneratedSession:
     """The session of a seed."""
     root.mkdir(parents=True)
-    session = GeneratedSession(root, seed)
+    session = GeneratedSession(root, seed, priced=priced)
     await session.play(turns)
     return session
 

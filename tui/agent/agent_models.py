@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -16,6 +16,7 @@ from tui.agent.request.form import effort_in_force
 from tui.agent.request.state import Fit, RequestState
 from tui.agent.token_counter import TokenCounter
 from tui.core import facts
+from tui.core.config import Price
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
 from tui.core.facts import Fact
@@ -66,6 +67,11 @@ class AgentModels:
     def current(self) -> str:
         """The id of the model that is asked."""
         return self._ctx.link.model.id
+
+    @property
+    def prices(self) -> Mapping[str, Price]:
+        """The prices that the person has set, by model."""
+        return self._ctx.config.prices
 
     @property
     def server(self) -> str:

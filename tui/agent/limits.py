@@ -16,12 +16,11 @@ from tui.core.formatting import plural
 from tui.core.late_pattern import late_pattern
 from tui.core.messages import Block, Usage, blocks_of, list_of, object_of, text_of
 from tui.provider.prices import ModelPrice, price_of
-from tui.session.records import BATCH, SUB_AGENT, Record, is_prompt
+from tui.session.records import BATCH, COSTLY, SUB_AGENT, Record, is_prompt
 
 LOOP_REPEATS = 5
 """Number of equal (call, result) pairs in a row that end the turn."""
 
-_COSTLY = frozenset({"assistant", "compaction", "exam", "memory", "title", "unused"})
 _WAITS = frozenset({"command_status"})
 _SECONDS = late_pattern(r" · \d+\.\d s(?=\])")
 
@@ -156,7 +155,7 @@ class SessionCost:
         if record.type == SUB_AGENT:
             one = Spent.of_sub_agent(record, prices)
             return replace(self, session=self.session + one, prompt=self.prompt + one)
-        if record.type not in _COSTLY:
+        if record.type not in COSTLY:
             return self
         if not (usage := Usage.from_json(record.data.get("usage"))).total:
             return self
@@ -175,7 +174,7 @@ def spent_by_model(records: Iterable[Record]) -> list[dict[str, Any]]:
     Those of sub-agents have records of their own."""
     by_model: dict[str, tuple[int, Usage]] = {}
     for record in records:
-        usage = Usage.from_json(record.data.get("usage")) if record.type in _COSTLY else Usage()
+        usage = Usage.from_json(record.data.get("usage")) if record.type in COSTLY else Usage()
         if usage.total:
             count, before = by_model.get(model := str(record.data.get("model")), (0, Usage()))
             by_model[model] = count + 1, before + usage

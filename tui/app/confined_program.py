@@ -55,10 +55,12 @@ TIMED_OUT: Final = 124
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The time that a program may take, None for any, and what ends it earlier."""
+    """The time that a program may take, None for any; what ends it earlier; whether it runs behind
+    walls."""
 
     patience_s: float | None = None
     stopped: StopSignal = field(default_factory=StopSignal)
+    walls: bool = True
 
 
 class _Running(Protocol):
@@ -77,18 +79,13 @@ def environment_of(confinement: Confinement) -> dict[str, str]:
 
 
 def run_confined(
-    confinement: Confinement,
-    words: Sequence[str],
-    env: Mapping[str, str],
-    bounds: Bounds,
-    *,
-    walls: bool = True,
+    confinement: Confinement, words: Sequence[str], env: Mapping[str, str], bounds: Bounds
 ) -> ProgramEnd:
     """Run one program as `run_to_end` does, and close `confinement` then. Blocks."""
 
     async def done() -> ProgramEnd:
         try:
-            return await run_to_end(confinement, words, env, bounds, walls=walls)
+            return await run_to_end(confinement, words, env, bounds)
         finally:
             await confinement.close()
 
@@ -96,15 +93,9 @@ def run_confined(
 
 
 async def run_to_end(
-    confinement: Confinement,
-    words: Sequence[str],
-    env: Mapping[str, str],
-    bounds: Bounds,
-    *,
-    walls: bool = True,
+    confinement: Confinement, words: Sequence[str], env: Mapping[str, str], bounds: Bounds
 ) -> ProgramEnd:
-    """Run a program in the workspace of `confinement`, without `walls` as it is. All that it
-    started ends with it.
+    """Run a program in the workspace of `confinement`. All that it started ends with it.
 
     Raises ProgramStoppedError, SandboxError if nothing confines it, OSError if it can't be started.
     """
@@ -113,13 +104,14 @@ async def run_to_end(
     found = shutil.which(named, path=path)
     if found is None:  # as a shell has it: the folder may lack a program of its own
         return ProgramEnd(127, f"{words[0]}: not found, or no program".encode(), 0.0)
+    program = [found, *words[1:]]
     began, kept = time.monotonic(), bytearray()
     reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     os.set_blocking(writing, True)
     loop = asyncio.get_running_loop()
     try:
         try:
-            running = await _start(confinement, [found, *words[1:]], env, writing, walls=walls)
+            running = await _start(confinement, program, env, writing, walls=bounds.walls)
         finally:
             os.close(writing)
         loop.add_reader(reading, _keep_end, reading, kept)

@@ -17,6 +17,7 @@ from typing import Final
 from tui.agent.launch import Launch
 from tui.app import launch_config
 from tui.app.confined_program import ProgramEnd
+from tui.app.damage_report import damage_findings
 from tui.app.options.arguments import Options
 from tui.app.scratch_commands import ScratchCommands, scratch_commands
 from tui.app.session_path import workspace_of
@@ -31,7 +32,7 @@ from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError, SessionError, UsageError
 from tui.core.formatting import duration, plural
 from tui.core.paths import folders, shorten
-from tui.core.standard_output import note
+from tui.core.standard_output import note, note_wrapped
 from tui.core.workspace import Workspace
 from tui.session import catalog
 from tui.session.branches import on_branch
@@ -141,8 +142,6 @@ def run(options: Options) -> int:
         raise UsageError(
             "Which command? It stands behind --.", hint="holdfast bisect ID -- COMMAND ARGS…"
         )
-    if options.limits.runs < 1:
-        raise UsageError("--runs needs a number from 1.")
     states, root = _states(options)
     launch = _launch(options, root)
     with closing(store_of(folders(), root)) as store:
@@ -150,12 +149,14 @@ def run(options: Options) -> int:
         for session in {one.session.header.id: one.session for one in states}.values():
             kept.learn(session.records)
         stored = store.holds({one.files.checkpoint for one in states})
-        pruned = sum(one.files.checkpoint not in stored for one in states)
-        states = [one for one in states if one.files.checkpoint in stored]
-        if not states:
+        gone = [one.files.checkpoint not in stored for one in states]
+        if all(gone):
             raise HoldfastError("Its checkpoints aren't stored any more.")
+        pruned = gone.index(False)  # those in between are skipped, and may be where the change is
         if pruned and not options.json:
-            note(f"{plural(pruned, 'state')} left out: their checkpoints aren't stored any more.")
+            first = "the first state" if pruned == 1 else f"the first {pruned:,} states"
+            note_wrapped(f"Left out: {first}, no longer stored in checkpoints.")
+        states = states[pruned:]
         report = _search(options, launch, kept, states)
         report.pruned = pruned
         return print_report(report, options, launch.config.prices)
@@ -171,11 +172,11 @@ def _search(
     )
     judged = record.load() if options.opening.newest else {}
     if judged:
-        note(f"{plural(len(judged), 'state')} judged before.")
+        note_wrapped(f"{plural(len(judged), 'state')} judged before.")
     with scratch_commands(launch, kept.root, "bisect") as commands:
         judging = _Judging(kept, commands, argv, build, limits.runs, limits.timeout or None)
         if not commands.confined:
-            note("Without the sandbox: the command can change whatever you can.")
+            note_wrapped("Without the sandbox: the command can change whatever you can.")
         try:
             while isinstance(
                 step := next_step(len(states), {n: one.verdict for n, one in judged.items()}), Judge
@@ -184,8 +185,9 @@ def _search(
                 record.save(judged)
                 _say(step, len(states), judgement)
         except KeyboardInterrupt:
-            note(f"Interrupted, with {plural(len(judged), 'state')} of {len(states):,} judged.")
-            note(f"Continue with: holdfast bisect {options.target} --continue -- {_shown(options)}")
+            what = plural(len(judged), "state")
+            note_wrapped(f"Interrupted, with {what} of {len(states):,} judged. Continue with:")
+            note(f"  {_continuing(options)}")
             raise
         except OSError as error:
             what = f"Can't make a state: {error.strerror or error}."
@@ -208,6 +210,22 @@ def _shown(options: Options) -> str:
     return options.mcp.words[0] if len(options.mcp.words) == 1 else shlex.join(options.mcp.words)
 
 
+def _continuing(options: Options) -> str:
+    """The command line that goes on with an interrupted search."""
+    limits, asked = options.limits, options.sessions
+    words = ["holdfast", "bisect", options.target or "", "--continue"]
+    for name, value, default in (
+        ("--runs", limits.runs, 1),
+        ("--timeout", limits.timeout, None),
+        ("--build", asked.build, None),
+        ("--at", asked.request, None),
+        ("--branch", asked.branch, None),
+    ):
+        words += [] if value == default else [name, str(value)]
+    words += ["--no-sandbox"] if options.permissions.no_sandbox else []
+    return shlex.join([*words, "--", *options.mcp.words])
+
+
 def _say(step: Judge, count: int, judgement: Judgement) -> None:
     """Say on a terminal how far the search is."""
     if sys.stderr.isatty():
@@ -215,7 +233,7 @@ def _say(step: Judge, count: int, judgement: Judgement) -> None:
         flaky = ", flaky" if judgement.flaky else ""
         took = f" after {duration(judgement.seconds)}" if judgement.seconds >= 1 else ""
         left = max(0, step.left - 1)
-        note(
+        note_wrapped(
             f"State {step.state + 1:,} of {count:,}: {judgement.verdict}{flaky}{why}{took}."
             + (f" About {left} more." if left else "")
         )
@@ -236,6 +254,7 @@ def _states(options: Options) -> tuple[list[BisectState], Path]:
     loaded = load(path_of(options))
     if options.sessions.branch is not None:
         loaded = on_branch(loaded, options.sessions.branch)
+    _say_damage(loaded)
     root = Path(loaded.header.cwd)
     states = [BisectState(loaded, one) for one in states_of(loaded.branch, root)]
     if not states:
@@ -255,6 +274,15 @@ def _states(options: Options) -> tuple[list[BisectState], Path]:
         begin = max((n for n, one in enumerate(states) if one.files.place < at[0]), default=0)
         states = states[begin:]
     return states, root
+
+
+def _say_damage(loaded: LoadedSession) -> None:
+    """Say that calls may be missing from a session."""
+    if damage_findings(loaded.findings):
+        id_ = loaded.header.id
+        note_wrapped(
+            f"The session {id_} is damaged, and calls may be lost: holdfast sessions check {id_}"
+        )
 
 
 def _run_sessions(options: Options) -> list[tuple[int, str]] | None:
@@ -283,12 +311,15 @@ def _of_run(options: Options, tasks: Sequence[tuple[int, str]]) -> tuple[list[Bi
         try:
             loaded = read(catalog.resolve(id_, folders()))
         except SessionError as error:
-            note(f"Task {number} is left out: {error.message}")
+            note_wrapped(f"Task {number} is left out: {error.message}")
             continue
         if Path(loaded.header.cwd) != root:
             where = shorten(Path(loaded.header.cwd))
-            note(f"Task {number} is left out: it was worked on in {where}, with states of its own.")
+            note_wrapped(
+                f"Task {number} is left out: it was worked on in {where}, with states of its own."
+            )
             continue
+        _say_damage(loaded)
         sessions.append((loaded, number))
     states: list[BisectState] = []
     for loaded, number in sorted(sessions, key=lambda one: one[0].header.created):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -28,7 +29,7 @@ from tui.core.dataclass import dataclass
 from tui.core.formatting import duration, money, plural, tokens
 from tui.core.messages import Usage, string_of
 from tui.core.retold import retold
-from tui.core.standard_output import note, print_text
+from tui.core.standard_output import hanging, note, note_wrapped, print_text, terminal_width
 from tui.core.text_cleaning import one_line
 from tui.session.checkpoints.entries import Change, CheckpointError
 from tui.session.checkpoints.scratch import differing
@@ -128,16 +129,19 @@ def print_report(report: BisectReport, options: Options, prices: Mapping[str, Pr
     diff = _diff(report) if isinstance(result, FirstFailure) else ""
     if options.json:
         print_json(_to_json(report, made, diff))
-    elif isinstance(result, FirstFailure):
-        for line in _failure_lines(report, result, made, diff):
-            print_text(line)
-        for line in _next_commands(options, made):
-            note(line)
     else:
-        print_text(_no_failure_text(report, result))
-    if not options.json:
-        for line in _remarks(report):
-            note(line)
+        width = terminal_width(sys.stdout)
+        if isinstance(result, FirstFailure):
+            lines = _failure_lines(report, result, made, diff, width)
+        else:
+            lines = iter(_no_failure_lines(report, result, width))
+        for line in lines:
+            print_text(line)
+        width = terminal_width(sys.stderr)
+        for text in _remarks(report):
+            note_wrapped(text)
+        for what, command in _next_commands(options, made):
+            _note_command(what, command, width)
     return 0 if len(made) == 1 else 1
 
 
@@ -175,35 +179,65 @@ def _made(state: BisectState, prices: Mapping[str, Price]) -> _Made:
     return _Made(state, origin, seen_at(records, origin.request), usd, child, beside)
 
 
+def _note_command(what: str, command: str, width: int | None) -> None:
+    """Say what one may do next; a command that is too long for the line has one of its own, to be
+    copied."""
+    line = f"{what}: {command}"
+    if width is not None and len(line) > width:
+        note(f"{what}:")
+        line = f"  {command}"
+    note(line)
+
+
 def _failure_lines(
-    report: BisectReport, result: FirstFailure, made: Sequence[_Made], diff: str
+    report: BisectReport,
+    result: FirstFailure,
+    made: Sequence[_Made],
+    diff: str,
+    width: int | None,
 ) -> Iterator[str]:
-    count = len(report.states)
+    count, command = len(report.states), one_line(report.command)
     if len(made) > 1:
-        yield (
-            f"`{report.command}` passes in state {result.passes + 1:,} of {count:,} and fails in"
-            f" state {result.fails + 1:,}. Those between were skipped, so it is one of these:"
+        head = (
+            f"`{command}` passes in state {result.passes + 1:,} of {count:,} and fails in state"
+            f" {result.fails + 1:,}. {_between(result)}, so it is one of these:"
         )
-        yield from (f"  {_when(one.state)}  {one.title}" for one in made[:_NAMED])
+        yield from hanging("", head, width)
+        for one in made[:_NAMED]:
+            yield from hanging(f"  {_when(one.state)}  ", one.title, width)
         if len(made) > _NAMED:
             yield f"  and {len(made) - _NAMED} more"
         return
     judgement = report.judged[result.fails]
-    yield f"`{report.command}` fails from state {result.fails + 1:,} of {count:,} on, made by:"
+    head = f"`{command}` fails from state {result.fails + 1:,} of {count:,} on, made by:"
+    yield from hanging("", head, width)
     yield ""
-    yield from _call(made[0])
+    yield from _call(made[0], width)
     yield ""
     yield diff.rstrip("\n") or "(no file that git doesn't ignore is different)"
-    said = judgement.output.strip("\n").splitlines()
-    if said:
+    if said := _output_lines(judgement):
         yield ""
         yield f"The command said ({_ending(judgement)}):"
-        yield from (f"  {line}" for line in said[-_LINES:])
+        yield from said
 
 
-def _call(made: _Made) -> Iterator[str]:
+def _between(result: FirstFailure) -> str:
+    """Say of the states between the two why none of them was judged."""
+    if not result.untried:
+        return "Those between were skipped"
+    skipped = result.fails - result.passes - 1 - result.untried
+    return f"Of those between, {skipped:,} were skipped and {result.untried:,} weren't tried"
+
+
+def _output_lines(judgement: Judgement | None) -> list[str]:
+    """The end of what a command wrote, as lines."""
+    output = judgement.output.strip("\n") if judgement else ""
+    return [f"  {line}" for line in output.splitlines()[-_LINES:]]
+
+
+def _call(made: _Made, width: int | None) -> Iterator[str]:
     state, origin = made.state, made.origin
-    yield made.title
+    yield from hanging("", made.title, width)
     rows: list[tuple[str, str]] = []
     if state.task:
         rows.append(("task", f"{state.task} of the run"))
@@ -219,8 +253,9 @@ def _call(made: _Made) -> Iterator[str]:
             rows.append(("since", f"{since} UTC"))
     else:
         rows += _origin_rows(made, origin)
-    width = max(len(name) for name, _ in rows) + 2
-    yield from (f"  {name:<{width}}{text}" for name, text in rows)
+    room = max(len(name) for name, _ in rows) + 2
+    for name, text in rows:
+        yield from hanging(f"  {name:<{room}}", one_line(text), width)
 
 
 def _origin_rows(made: _Made, origin: CallOrigin) -> Iterator[tuple[str, str]]:
@@ -292,31 +327,48 @@ def _diff(report: BisectReport) -> str:
     return diff_text(WorkspaceChanges(own=changes), root, report.kept.content)
 
 
-def _no_failure_text(report: BisectReport, result: NoFirstFailure) -> str:
-    count, n = len(report.states), result.state
+def _no_failure_lines(report: BisectReport, result: NoFirstFailure, width: int | None) -> list[str]:
+    count, n, command = len(report.states), result.state, one_line(report.command)
     where = f"state {n + 1:,} of {count:,} ({_when(report.states[n])})"
-    judgement = report.judged.get(n)
-    said = "".join(
-        f"\n  {line}" for line in (judgement.output if judgement else "").splitlines()[-_LINES:]
+    if result.reason == "unjudged":
+        tried = [one for one in report.judged.values() if one.verdict == "skipped"]
+        judgement = next((one for one in tried if one.output), None)
+        why = "; ".join(dict.fromkeys(one.why for one in tried))
+        if len(tried) < count:
+            text = f"{len(tried)} of {count:,} states were tried, and none could be judged: {why}."
+        else:
+            text = f"No state could be judged: {why}."
+        return [*hanging("", text, width), *_output_lines(judgement)]
+    if result.reason == "passes":
+        at = "at the end, in" if n == count - 1 else "in the last state that could be judged,"
+        text = (
+            f"`{command}` passes {at} {where}: nothing is to be found. If it fails in your folder,"
+            " the cause is what a scratch copy lacks, or came later."
+        )
+        return hanging("", text, width)
+    text = (
+        f"`{command}` fails already at the beginning, in {where}, and wherever else it was tried:"
+        f" it has to pass somewhere before. {_perhaps(report.pruned)}"
     )
-    match result.reason:
-        case "passes":
-            return (
-                f"`{report.command}` passes at the end, in {where}: nothing is to be found. If it"
-                " fails in your folder, the cause is what a scratch copy lacks, or came later."
-            )
-        case "fails":
-            return (
-                f"`{report.command}` fails already at the beginning, in {where}: it has to pass"
-                " somewhere before. Begin later, with --at N for a request after which it passes;"
-                f" or it needs what a scratch copy lacks, such as .git or the network.{said}"
-            )
-        case "unjudged":
-            why = next((one.why for one in report.judged.values() if one.why), "")
-            return f"No state could be judged: {why}.{said}"
+    return [*hanging("", text, width), *_output_lines(report.judged.get(n))]
+
+
+def _perhaps(pruned: int) -> str:
+    """Say why a command may fail everywhere."""
+    lacks = "it needs what a scratch copy lacks, such as .git or the network."
+    if not pruned:
+        return f"Perhaps {lacks}"
+    before = f"{plural(pruned, 'state')} before that"
+    return f"Perhaps it did in one of the {before}, which aren't stored any more, or {lacks}"
 
 
 def _remarks(report: BisectReport) -> Iterator[str]:
+    result = report.result
+    if isinstance(result, FirstFailure) and result.fails_before:
+        yield (
+            "It fails in the first state, too: this is the last change from passing to failing, as"
+            " far as was tried."
+        )
     skipped = [n for n, one in report.judged.items() if one.verdict == "skipped"]
     flaky = [n for n, one in report.judged.items() if one.flaky]
     if skipped:
@@ -329,6 +381,8 @@ def _remarks(report: BisectReport) -> Iterator[str]:
             f"Flaky: {failed} of {plural(len(codes), 'run')} failed in state {n + 1:,}; it counts"
             f" as {'failing' if report.judged[n].verdict == 'fails' else 'passing'}."
         )
+    if flaky and isinstance(result, FirstFailure):
+        yield "A flaky command may have led to the wrong state; more --runs make that less likely."
     if report.changed:
         yield (
             f"The command changed {plural(len(report.changed), 'file')} while it was judged"
@@ -351,22 +405,18 @@ def _some(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
 
 
-def _next_commands(options: Options, made: Sequence[_Made]) -> Iterator[str]:
-    if len(made) > 1:
+def _next_commands(options: Options, made: Sequence[_Made]) -> Iterator[tuple[str, str]]:
+    """What one may do about the call that was found, each with its command."""
+    if len(made) != 1 or made[0].origin is None:
         return
-    (one,) = made
-    id_ = one.state.session.header.id
-    if one.origin is None:
-        return
-    if one.origin.request:
-        yield f"What the model was sent: holdfast sessions view {id_} --at {one.origin.request}"
-    if one.origin.fork_at:
-        yield (
-            "Fork the conversation from before it: holdfast sessions fork"
-            f" {id_} --at {one.origin.fork_at}"
-        )
+    id_, origin = made[0].state.session.header.id, made[0].origin
+    if origin.request:
+        yield "What the model was sent", f"holdfast sessions view {id_} --at {origin.request}"
+    if origin.fork_at:
+        command = f"holdfast sessions fork {id_} --at {origin.fork_at}"
+        yield "Fork the conversation from before it", command
     if options.sessions.branch is None:
-        yield f"Put the files back, too: holdfast -r {id_}, then /rewind to that prompt."
+        yield "Put the files back, too, with /rewind to that prompt", f"holdfast -r {id_}"
 
 
 def _to_json(report: BisectReport, made: Sequence[_Made], diff: str) -> dict[str, Any]:
@@ -378,6 +428,8 @@ def _to_json(report: BisectReport, made: Sequence[_Made], diff: str) -> dict[str
             "outcome": "found" if single else "between",
             "passes": result.passes + 1,
             "fails": result.fails + 1,
+            "untried": result.untried,
+            "fails_before": result.fails_before,
         }
     else:
         outcome = {"outcome": result.reason, "state": result.state + 1}

@@ -245,6 +245,7 @@ _RUN_BY = {
     "import-settings": "tui.cli.import_settings",
     "rescue": "tui.cli.rescue",
     "blame": "tui.cli.blame",
+    "usage": "tui.cli.usage",
     "tour": "tui.demo.tour",
     "drill": "tui.demo.drill",
     "help": "tui.cli.help",

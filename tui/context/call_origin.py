@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tui.core.dataclass import dataclass
@@ -72,7 +72,7 @@ def origin_of(records: Sequence[Record], call_id: str) -> CallOrigin | None:
     labels = (
         string_of(intent.data.get("label")) if intent else "",
         string_of(permission.data.get("subject")) if permission else "",
-        _subject(object_of(block.get("input"))),
+        subject_of(object_of(block.get("input"))),
     )
     return CallOrigin(
         tool=string_of(block.get("name")),
@@ -137,7 +137,8 @@ def background_commands(records: Sequence[Record]) -> list[str]:
     return [command for command in running.values() if command]
 
 
-def _subject(given: dict[str, object]) -> str:
-    """The argument of a call that says most about it."""
-    named = (given.get(name) for name in ("command", "path", "pattern", "query", "url"))
-    return next((one for one in named if isinstance(one, str)), "")
+def subject_of(given: Mapping[str, object]) -> str:
+    """The argument of a call that says most about it, also of another agent's."""
+    names = ("command", "path", "file_path", "cmd", "pattern", "query", "url")
+    named = (given.get(name) for name in names)
+    return next((one for one in named if isinstance(one, str) and one), "")

@@ -62,7 +62,8 @@ def task_file(prompts: Sequence[DistilledPrompt], *, session: str, title: str) -
         for command in prompt.checks:
             masked, count = mask(command)
             secrets += count
-            task += f" It is done when this succeeds: {_prose(masked)}"
+            end = "" if task.endswith(tuple(".!?:;")) else "."
+            task += f"{end} It is done when this succeeds: {_code(masked)}"
         lines += [_remark(f"prompt {prompt.record}"), f"- [ ] {task}"]
     return "\n".join(lines) + "\n", secrets
 

@@ -131,7 +131,7 @@ class RequestReplay:
         frame_record = next(reversed(self._frame_index.of(before)), None)
         frame, own = self._frame(frame_record) if frame_record else (None, False)
         made = ReplayedRequest(number, record, frame=frame_record, own_frame=own)
-        sent, fields = Sent.of(record), _fields(record)
+        sent, fields = Sent.of(record), sent_fields(record)
         if sent is None or fields is None:
             return replace(made, problem=_DAMAGED)
         if frame_record is None or frame is None:
@@ -183,7 +183,7 @@ class RequestReplay:
         return f"something in messages {first} to {last} is not what was sent"
 
 
-def _fields(record: Record) -> SentFields | None:
+def sent_fields(record: Record) -> SentFields | None:
     """Decode a record's fields; None if it is damaged."""
     try:
         fields = msgspec.convert(record.data, SentFields)

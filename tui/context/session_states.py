@@ -11,15 +11,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
+from tui.context.content_search import ContentSearch, WritingCall, calls_in
 from tui.context.file_changes import READ_MAX, FileChange, changes, objection
-from tui.context.written_again import written
-from tui.core.dataclass import dataclass, field, replace
-from tui.core.files import read_small
-from tui.core.messages import blocks_of, object_of, string_of, tool_calls
+from tui.core.dataclass import dataclass, replace
+from tui.core.messages import string_of
 from tui.session.checkpoints.entries import NEVER, CheckpointError, Kind, PathEntry
 from tui.session.checkpoints.scratch import State, folders_above
 from tui.session.checkpoints.store import CheckpointStore
@@ -90,91 +88,39 @@ def _written(record: Record, root: Path) -> list[FileChange]:
     return [one for one in changes([record]) if root in one.path.parents]
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """A call of a file tool, and what it wrote to: a path whose content had a hash, "" for no
-    file."""
-
-    block: Mapping[str, Any]
-    before: str
-    path: Path
-
-    def done_on(self, data: bytes) -> bytes | None:
-        """The content that it makes of another; None where that can't be told."""
-        name, given = string_of(self.block.get("name")), object_of(self.block.get("input"))
-        return written(name, given, data, self.path)
-
-
-@dataclass(slots=True)
 class SessionFiles:
-    """The files of a session's states, from its checkpoints and from what its record keeps."""
+    """The files of a session's states, from its checkpoints and from what its record keeps.
+    `copies` is the folder of the copies that file tools keep."""
 
-    store: CheckpointStore
-    root: Path
-    copies: Path | None = None
-    """The folder of the copies that file tools keep."""
-    _files: dict[str, list[Path]] = field(default_factory=dict[str, list[Path]])
-    """The files that may have the content with a hash."""
-    _calls: dict[str, _Call] = field(default_factory=dict[str, "_Call"])
-    """The calls that wrote the content with a hash."""
-    _made: dict[str, bytes] = field(default_factory=dict[str, bytes])
-    _base: dict[bytes, PathEntry] = field(default_factory=dict[bytes, PathEntry])
-    _at: str = ""
+    def __init__(self, store: CheckpointStore, root: Path, copies: Path | None = None) -> None:
+        self.store, self.root = store, root
+        self._copies = copies
+        self._kept = ContentSearch(READ_MAX, [store])
+        self._base: dict[bytes, PathEntry] = {}
+        self._at = ""
 
     def learn(self, records: Sequence[Record]) -> None:
         """Remember where the contents are that the file tools of a session wrote."""
-        calls = {
-            string_of(block.get("id")): block
-            for record in records
-            if record.type == "assistant"
-            for block in tool_calls(blocks_of(record.data.get("content")))
-        }
+        calls = calls_in(records)
         for record in records:
+            call_id = string_of(record.data.get("call_id"))
             for change in _written(record, self.root):
-                if objection(change, self.root, self.copies):
+                if objection(change, self.root, self._copies):
                     continue
                 if change.before is not None and change.before_sha256:
-                    self._files.setdefault(change.before_sha256, []).append(change.before)
+                    self._kept.may_be_in(change.before_sha256, str(change.before))
                 if change.after_sha256 is None:
                     continue
-                self._files.setdefault(change.after_sha256, []).append(change.path)
-                block = calls.get(string_of(record.data.get("call_id")))
-                if block is not None:
-                    call = _Call(block, change.before_sha256 or "", change.path)
-                    self._calls.setdefault(change.after_sha256, call)
+                path, before = str(change.path), change.before_sha256 or ""
+                self._kept.may_be_in(change.after_sha256, path)
+                call = WritingCall(calls, call_id, path, before)
+                self._kept.written_by(change.after_sha256, call)
 
     def content(self, digest: bytes) -> bytes:
         """The content with a SHA-256. Raises CheckpointError where it is kept nowhere, and the
         calls of the record don't give it."""
-        calls: list[tuple[str, _Call]] = []
-        wanted = digest.hex()
-        while (data := self._stored(wanted)) is None:
-            call = self._calls.pop(wanted, None)  # once: calls may lead in a circle
-            if call is None:
-                return self.store.content(digest)  # says why it can't
-            calls.append((wanted, call))
-            wanted = call.before
-        for made, call in reversed(calls):
-            data = call.done_on(data)
-            if data is None or sha256(data).hexdigest() != made:
-                return self.store.content(digest)
-            self._made[made] = data
-        return data
-
-    def _stored(self, digest: str) -> bytes | None:
-        """The content with a hash where it is kept somewhere; "" is no file."""
-        if not digest:
-            return b""
-        if digest in self._made:
-            return self._made[digest]
-        with suppress(CheckpointError, ValueError):
-            return self.store.content(bytes.fromhex(digest))
-        for file in self._files.get(digest, ()):
-            with suppress(OSError):
-                data, _ = read_small(file, limit=READ_MAX, follow=False, real=True)
-                if sha256(data).hexdigest() == digest:
-                    return data
-        return None
+        data = self._kept.find(digest.hex())
+        return self.store.content(digest) if data is None else data  # says why it can't
 
     def lent(self, path: bytes) -> Path | None:  # noqa: ARG002 - others do
         """What stands in for a path whose content isn't kept: nothing."""

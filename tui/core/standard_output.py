@@ -8,8 +8,12 @@ characters never stop either.
 from __future__ import annotations
 
 import sys
+from typing import Final, TextIO
 
 from tui.core.text_cleaning import clean
+
+_TEXT_MIN: Final = 40
+"""Columns of text below which it stands under the head, not beside it."""
 
 
 def print_text(text: str, *, end: str = "\n") -> None:
@@ -25,3 +29,40 @@ def print_data(text: str, *, end: str = "\n") -> None:
 def note(text: str) -> None:
     """Print a line for the person on stderr. Raises OSError."""
     sys.stderr.write(clean(text) + "\n")
+
+
+def note_wrapped(text: str) -> None:
+    """Print a text for the person on stderr, broken between words on a terminal. Raises OSError."""
+    for line in hanging("", text, terminal_width(sys.stderr)):
+        note(line)
+
+
+def terminal_width(stream: TextIO) -> int | None:
+    """The columns of the terminal that a stream writes to; None where there is no terminal: what is
+    piped keeps its lines."""
+    import shutil  # noqa: PLC0415 - seldom needed
+
+    return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
+def hanging(head: str, text: str, width: int | None, *, inner: int = 0) -> list[str]:
+    """A head and the text beside it, or below it where there is little room: lines of at most
+    `width` characters, broken between words; a single one without a width. Lines after the first
+    begin `inner` columns further to the right."""
+    if width is None or len(head) + len(text) <= width:
+        return [head + text]
+    import textwrap  # noqa: PLC0415 - seldom needed
+
+    above: list[str] = []
+    if head and width - len(head) < _TEXT_MIN:
+        above, head = [head.rstrip()] if head.strip() else [], "  "
+    indent = " " * (len(head) + inner)
+    broken = textwrap.wrap(
+        text,
+        max(width, len(indent) + 1),
+        initial_indent=head,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [*above, *broken]

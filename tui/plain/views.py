@@ -566,6 +566,21 @@ def job_lines(jobs: Sequence[OwnedJob], first: int = 1) -> list[str]:
     return lines
 
 
+async def usage(frontend: PlainFrontend, words: str) -> None:
+    """Say what the session has cost, and where it went."""
+    from tui.app.reports.usage import (  # noqa: PLC0415 - on demand
+        attribution_of,
+        spoken_tables,
+        usage_report,
+    )
+
+    if agent := frontend.conversation.open_agent():
+        frontend.report(usage_report(agent))
+        found = await asyncio.to_thread(attribution_of, agent)
+        for line in spoken_tables(found, words):
+            frontend.terminal.say(sentence(line))
+
+
 VIEWS: Final[Mapping[str, PlainView]] = {
     "help": help_,
     "keys": keys,
@@ -581,6 +596,7 @@ VIEWS: Final[Mapping[str, PlainView]] = {
     "jobs": jobs,
     "mcp": mcp,
     "status": status,
+    "usage": usage,
     "config": config,
     "doctor": doctor,
     "quit": quit_,

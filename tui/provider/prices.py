@@ -24,7 +24,7 @@ CacheLife: TypeAlias = Literal["5m", "1h"]
 """The time for which content written to the cache can be read."""
 
 _MILLION: Final = 1_000_000
-_SEARCH_USD: Final = 0.01
+SEARCH_USD: Final = 0.01
 """The server's price for one search of the web, whatever the model."""
 
 
@@ -96,7 +96,7 @@ class ModelPrice:
         """USD of one request, including its searches of the web. Add up costs, not usages: the
         rates depend on the size of each request."""
         prompt = usage.context_tokens or usage.prompt_tokens
-        return self.rates_for(prompt).of(usage) + usage.web_search_requests * _SEARCH_USD
+        return self.rates_for(prompt).of(usage) + usage.web_search_requests * SEARCH_USD
 
     def forecast(
         self,
@@ -161,3 +161,8 @@ def price_of(model: str, configured: Mapping[str, Price]) -> ModelPrice | None:
 def _rates(own: Price) -> Rates:
     hour = own.cache_write_1h or 2 * own.input
     return Rates(own.input, own.output, own.cache_write, hour, own.cache_read)
+
+
+def shipped() -> Mapping[str, ModelPrice]:
+    """The prices that are shipped, by the models' names."""
+    return _PRICES

@@ -174,6 +174,9 @@ HOOK: Final = "hook"
 BATCH: Final = "batch"
 """The field of an answer that came with a message batch, at half the price: the batch's id."""
 
+COSTLY: Final = frozenset({"assistant", "compaction", "exam", "memory", "title", "unused"})
+"""The types of the records with the usage of an answer that was paid for."""
+
 SUB_AGENT: Final = "sub_agent"
 """The type of the records that say which sub-agents worked for a session."""
 FILE_CHANGE: Final = "file_change"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tui.batch.replay.folders import lent, remove
+from tui.batch.replay.folders import lent
+from tui.session.checkpoints.scratch import remove_tree
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def test_nothing_else_is_lent(root: Path, name: str) -> None:
 def test_a_link_in_the_place_of_a_folder_leads_nowhere(root: Path) -> None:
     secret = root.parent / "secret"
     (secret / "inner").mkdir(mode=0o500)
-    remove(root / "venv")
+    remove_tree(root / "venv")
     assert not (root / "venv").exists()
     assert (secret / "inner").stat().st_mode & 0o777 == 0o500
     assert (secret / "key").read_text() == "hidden"

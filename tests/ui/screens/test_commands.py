@@ -13,6 +13,7 @@ from tui.context.system_prompt import Injected
 from tui.core import facts
 from tui.core.paths import folders
 from tui.ui.screens.help import HelpScreen, HelpTable
+from tui.ui.screens.usage import UsageScreen
 from tui.ui.widgets.conversation.items import (
     NoticeItem,
 )
@@ -141,10 +142,9 @@ async def test_copy_takes_a_stopped_answer_and_an_unfinished_one() -> None:
         assert app.clipboard == "cut off by a crash"
 
 
-@pytest.mark.parametrize("text", ["/status", "/usage"])
-async def test_reports_stand_in_the_conversation(text: str) -> None:
+async def test_reports_stand_in_the_conversation() -> None:
     async with running(World()) as (app, pilot):
-        await say(pilot, text)
+        await say(pilot, "/status")
         report = items(app, NoticeItem)[-1]
         assert len(report.detail.splitlines()) >= 5
         assert not report.folded
@@ -171,3 +171,18 @@ async def test_the_start_card_names_the_files_in_the_prompt() -> None:
         (card,) = [item for item in items(app, NoticeItem) if "Loaded" in item.text]
         assert "MEMORY.md  31,000 → 20,000 chars, cut" in card.detail
         assert not card.folded
+
+
+async def test_usage_groups_by_what_is_asked_for_and_by_the_arrows() -> None:
+    async with running(World()) as (app, pilot):
+        await say(pilot, "/usage tool")
+        await until(pilot, lambda: isinstance(app.screen, UsageScreen))
+        screen = app.screen
+        assert isinstance(screen, UsageScreen)
+        assert screen.table.by == "tool"
+        await pilot.press("right")
+        assert screen.table.by == "file"
+        await pilot.press("left", "left")
+        assert screen.table.by == "kind"
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.chat)

@@ -147,7 +147,7 @@ async def test_over_a_question_what_needs_the_prompt_is_not_offered() -> None:
         await until(pilot, lambda: top(app) == "ApprovalModal")
         await palette(app, pilot, *"rename")
         assert not any(row.startswith("/rename") for row in shown(app.screen))  # pyright: ignore[reportArgumentType]
-        await pilot.press("ctrl+u", *"usage", "enter")
+        await pilot.press("ctrl+u", *"status", "enter")
         await until(pilot, lambda: top(app) == "ApprovalModal")
         assert world.agent.answers == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +15,7 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from tests.support.script import MODEL, Hold
+from tests.support.spent_session import spent_session
 from tests.support.world import OldSession, World, record
 from tests.ui.screens.driving import session_open, turn, until
 from tests.ui.screens.pictures import (
@@ -42,6 +44,7 @@ from tui.app.reports.skills import skill_rows
 from tui.app.reports.why import WhyAnswer
 from tui.app.services import SessionChoice
 from tui.context.blame import FileBlame, LineOrigin, RecordedStep
+from tui.context.usage.attribution import attribute
 from tui.core import facts
 from tui.core.config import Cache, McpServer, Permissions, Price
 from tui.core.messages import Usage
@@ -68,6 +71,7 @@ from tui.ui.screens.read_session import ReadSessionScreen, RecordedConversation
 from tui.ui.screens.reports import DiffScreen, DoctorScreen
 from tui.ui.screens.settings import ChoicesScreen
 from tui.ui.screens.sub_agents import AgentsScreen, SubAgentScreen
+from tui.ui.screens.usage import UsageScreen
 from tui.ui.screens.why import WhyScreen
 from tui.ui.widgets.conversation.items import AssistantItem, ToolItem, UserItem
 from tui.ui.widgets.questions import ChoiceDialog
@@ -551,6 +555,24 @@ def read_there(stage: Stage) -> Shot:
     return stage.app(World()), show
 
 
+def spent(*pressed: str) -> Callable[[Stage], Shot]:
+    """A session that was paid for in every way."""
+
+    def shot(stage: Stage) -> Shot:
+        async def show(pilot: Pilot[None]) -> None:
+            screen = UsageScreen(
+                asyncio.to_thread(attribute, spent_session(), {}, cwd="/w"),
+                "Session: $0.42 for 12 requests; last prompt: — for 1 request.",
+            )
+            await pilot.app.push_screen(screen)
+            await until(pilot, lambda: bool(screen.table.rows))
+            await pilot.press(*pressed)
+
+        return stage.app(World()), show
+
+    return shot
+
+
 PICTURES: Pictures = {
     "branches": Picture(BranchesScreen, branching),
     "help": Picture(HelpScreen, helped()),
@@ -581,6 +603,9 @@ PICTURES: Pictures = {
     "whence a line comes": Picture(WhyScreen, whence()),
     "whence a line may come": Picture(WhyScreen, whence("n", certain=False), state=True),
     "a session to read": Picture(ReadSessionScreen, read_there, state=True),
+    "usage by prompt": Picture(UsageScreen, spent()),
+    "usage by tool": Picture(UsageScreen, spent("right", "right", "home"), state=True),
+    "usage by break": Picture(UsageScreen, spent(*["right"] * 5, "home"), state=True),
 }
 
 

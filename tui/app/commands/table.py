@@ -96,7 +96,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("skills", "the skills there are", "commands.skills"),
     _command("mcp", "MCP servers: state, restart, tools on/off"),
     _command("status", "session, folder, model, mode"),
-    _command("usage", "tokens and cost", "reports.usage", "cost"),
+    _command("usage [BY]", "where tokens and money went", "", "cost"),
     _command("model [NAME]", "switch model", "models"),
     _command("login", "change key, server or profile", "open_session"),
     _command("retry [other]", "retry now, or with another model", "error_options"),

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -22,15 +20,13 @@ from tui.app.session_path import workspace_of
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.paths import folders
-from tui.core.standard_output import print_text
+from tui.core.standard_output import hanging, print_text, terminal_width
 
 __all__ = ["Check", "Subject", "examine", "report", "run", "summary"]
 
 _MARKS = {"ok": "✓", "warn": "!", "fail": "✗"}
 _NAME = 15
 _FIX = "→ "
-_TEXT_MIN = 40
-"""Columns of text below which it stands under the names, not beside them."""
 
 _EXAMINATIONS: tuple[tuple[str, Callable[[Subject], Iterable[Check]]], ...] = (
     ("program", machine.program),
@@ -58,8 +54,7 @@ def run(options: Options) -> int:
     if options.json:
         text = json.dumps({"checks": [check.to_json() for check in checks]}, indent=2)
     else:
-        wide = sys.stdout.isatty()  # what is piped keeps one line for each check
-        text = report(checks, shutil.get_terminal_size().columns if wide else None)
+        text = report(checks, terminal_width(sys.stdout))
     print_text(text)
     return 1 if any(check.status == "fail" for check in checks) else 0
 
@@ -79,29 +74,10 @@ def report(checks: Sequence[Check], width: int | None = None) -> str:
     between words."""
     lines: list[str] = []
     for check in checks:
-        lines += _hanging(f"{_MARKS[check.status]} {check.name:<{_NAME}}", check.detail, width)
+        lines += hanging(f"{_MARKS[check.status]} {check.name:<{_NAME}}", check.detail, width)
         if check.fix:
-            lines += _hanging(f"  {'':<{_NAME}}", _FIX + check.fix, width)
+            lines += hanging(f"  {'':<{_NAME}}", _FIX + check.fix, width, inner=len(_FIX))
     return "\n".join([*lines, "", summary(checks)])
-
-
-def _hanging(head: str, text: str, width: int | None) -> list[str]:
-    """A head and the text beside it, or below it where there is little room."""
-    if width is None or len(head) + len(text) <= width:
-        return [head + text]
-    above: list[str] = []
-    if width - len(head) < _TEXT_MIN:
-        above, head = [head.rstrip()] if head.strip() else [], "  "
-    indent = " " * (len(head) + 2 * text.startswith(_FIX))
-    broken = textwrap.wrap(
-        text,
-        max(width, len(indent) + 1),
-        initial_indent=head,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [*above, *broken]
 
 
 def summary(checks: Sequence[Check]) -> str:

@@ -25,6 +25,7 @@ CommandName: TypeAlias = Literal[
     "import-settings",
     "rescue",
     "blame",
+    "usage",
     "bisect",
     "tour",
     "drill",
@@ -136,9 +137,10 @@ class BatchOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionsOptions:
-    """Options of `sessions`, `blame`, `bisect`, `ps` and `logs`. `since` is a moment, or seconds
-    back from now; `touched` a file that the sessions touched; `build` what has to succeed in a
-    state; `shape` what `distill` and `blame` make, "" for their usual one."""
+    """Options of `sessions`, `blame`, `usage`, `bisect`, `ps` and `logs`. `since` is a moment, or
+    seconds back from now; `kind` what is searched, or what `usage` groups by; `touched` a file that
+    the sessions touched; `build` what has to succeed in a state; `shape` what `distill` and `blame`
+    make, "" for their usual one."""
 
     all: bool = False
     sub_agents: bool = False

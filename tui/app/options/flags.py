@@ -37,6 +37,10 @@ MODES = ("ask", "edits", "plan")
 TRANSPORTS = ("http", "sse")
 SCOPES = ("user", "project")
 SHAPES = ("script", "tasks", "skill")
+GROUPINGS = (
+    "day", "model", "repository", "session", "purpose", "prompt", "brought", "kind", "tool",
+    "file", "server", "skill", "agent", "break",
+)  # fmt: skip
 PLACES = (
     "prompt", "answer", "thinking", "call", "result", "output", "summary", "note", "title",
 )  # fmt: skip
@@ -324,6 +328,8 @@ COMMANDS = (
             ),
             *_group(_FILES, _CWD, _TRUST, *_RULES),
             *_group("Limits", *_RUN_LIMITS),
+            _flag("--runs N", "run each case N times"),
+            _flag("--parallel N", "work on N cases at a time"),
             _flag(
                 "--add ID[:N]",
                 "put the prompts of a session, or prompt N of it, into SUITE (repeatable)",
@@ -493,6 +499,15 @@ COMMANDS = (
             *_group(_FILES, _CWD),
         ),
         Positional("FILE", "target", "the file, or some lines: FILE:10, FILE:10-20", "file"),
+    ),
+    Command(
+        ("usage",),
+        "tell where tokens and money went, over all sessions",
+        (
+            _flag("--since WHEN", "only the days since then: 2026-11-01 or 7d"),
+            _flag("--by", "one row for each (default: day)", choices=GROUPINGS, dest="kind"),
+            _JSON,
+        ),
     ),
     Command(
         ("rescue",),

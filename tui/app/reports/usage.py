@@ -1,20 +1,79 @@
-"""/usage: what a session has cost by price class, and beside it what the last prompt has."""
+"""/usage: what a session has cost, and where it went: by prompt, tool, file and so on."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from tui.app.reports import Report, Row
-from tui.core.formatting import money, tokens
+from tui.app.reports.usage_table import (
+    IN_ORDER,
+    UsageTable,
+    row_words,
+    table_of,
+    unknown_prices,
+)
+from tui.context.usage.attribution import Attribution, Grouping, attribute
+from tui.core.formatting import money, plural, tokens
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
-    from tui.app.conversation import Conversation
+    from tui.agent.limits import SessionCost
+
+GROUPED: Final[tuple[Grouping, ...]] = (
+    "prompt", "kind", "tool", "file", "model", "break", "brought", "agent", "server", "skill",
+)  # fmt: skip
+"""The groupings of a session, in the order in which they are shown."""
+_SPOKEN: Final = 12
 
 
-async def usage(conversation: Conversation, _: str) -> None:
-    if agent := conversation.open_agent():
-        conversation.frontend.report(usage_report(agent))
+def attribution_of(agent: Agent) -> Attribution:
+    """Share out the bills of the agent's session, other branches included. Blocks: that of a long
+    one takes a while."""
+    session = agent.session
+    records = [*session.elsewhere, *session.records]
+    if session.elsewhere:
+        records.sort(key=lambda record: record.id)
+    return attribute(records, agent.models.prices, cwd=session.header.cwd)
+
+
+def usage_tables(found: Attribution) -> tuple[dict[str, UsageTable], Sequence[str]]:
+    """The rows of each grouping, and what else there is to say."""
+    tables: dict[str, UsageTable] = {}
+    for by in GROUPED:
+        names = {key: f"{key}. {title}" for key, title in found.titles.items()}
+        tables[by] = table_of(by, found.rows(by), names if by in IN_ORDER else {})
+    notes = [unknown_prices([*found.unknown])]
+    if found.cut_off:
+        ended = plural(found.cut_off, "answer")
+        notes.append(f"{ended} cut off: what that cost is in no record, and not in these sums.")
+    return tables, [*filter(None, notes)]
+
+
+def spoken_total(spending: SessionCost) -> str:
+    """The session's cost and that of its last prompt, in a sentence."""
+    both = (("Session", spending.session), ("last prompt", spending.prompt))
+    words = [
+        f"{name}: {money(spent.usd if spent.requests else None)} for "
+        f"{plural(spent.requests, 'request')}"
+        for name, spent in both
+    ]
+    share = spending.session.usage.cache_share
+    cached = "" if share is None else f"; {share:.0%} of the input came from the cache"
+    return f"{'; '.join(words)}{cached}."
+
+
+def spoken_tables(found: Attribution, words: str) -> list[str]:
+    """Say where it went, for whoever hears it: by kind of content, or by what is asked for."""
+    tables, notes = usage_tables(found)
+    asked = words.strip().lower()
+    table = tables[asked if asked in tables else "kind"]
+    total = table.total
+    told = [row_words(row, total) for row in table.rows[:_SPOKEN]]
+    if (more := len(table.rows) - _SPOKEN) > 0:
+        told.append(f"and {plural(more, 'more row')}")
+    others = ", ".join(by for by in GROUPED if by != table.by)
+    return [*told, *notes, f"/usage {others.replace(', ', ', /usage ')} tell more."]
 
 
 def usage_report(agent: Agent) -> Report:

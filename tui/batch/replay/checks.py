@@ -56,7 +56,7 @@ def _run(command: str, launch: Launch, clock: Clock, stopped: StopSignal) -> Che
     words = (*shell(env.get("PATH")), command)
     try:
         done = run_confined(
-            confinement, words, env, Bounds(PATIENCE_S, stopped), walls=settings.engine != "off"
+            confinement, words, env, Bounds(PATIENCE_S, stopped, walls=settings.engine != "off")
         )
         code, output = done.code, clean(done.text).strip()
         if done.timed_out:

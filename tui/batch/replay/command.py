@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Sequence
+from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -31,10 +33,10 @@ from tui.batch.events import BatchEvent
 from tui.batch.plan import limits_of
 from tui.batch.replay import report
 from tui.batch.replay.checks import require_walls
-from tui.batch.replay.recorded import added
+from tui.batch.replay.recorded import added, oldest_needed, why_lost
 from tui.batch.replay.run import ReplayPlan, ReplayRun
 from tui.batch.replay.state import CaseState, ReplayState, Variation, folder_for, replays_in, save
-from tui.batch.replay.suite import Suite, parse, rendered
+from tui.batch.replay.suite import Case, Suite, parse, rendered
 from tui.batch.report import lines_of
 from tui.batch.run_policy import ModelPair
 from tui.core.clock import SystemClock, timestamp
@@ -53,21 +55,23 @@ def run(options: Options) -> int:
     """Carry out `holdfast replay`. Returns the exit code; raises HoldfastError."""
     assert options.batch.suite is not None
     suite = options.batch.suite.absolute()
+    suite = Path(os.path.realpath(suite.parent), suite.name)  # the cases are worked on beside it
     if options.batch.add:
-        return _add(suite, options.batch.add)
+        return _add(suite, options)
     home = suite.with_name(f"{suite.stem}.replays")
     if options.batch.status:
-        return _status(home, options)
+        return _status(suite, home, options)
     return asyncio.run(_work(_plan(suite, home, options), options))
 
 
-def _add(path: Path, named: Sequence[str]) -> int:
+def _add(path: Path, options: Options) -> int:
     """Put the prompts of sessions into a suite. What a person wrote in it stays as it is."""
+    days = launch_config.prepare(options.having(headless=True)).config.checkpoints.keep_days
     data = _read(path) if path.exists() else b""
     known = [*parse(data, path.name).case]
     lines: list[str] = []
     new = len(known)
-    for one in named:
+    for one in options.batch.add:
         cases, problems = added(one, folders(), known)
         known += cases
         lines += problems
@@ -83,7 +87,21 @@ def _add(path: Path, named: Sequence[str]) -> int:
         with os_error_as(StorageError, f"Can't write {shorten(path)}"):
             replace_file(path, data + gap + rendered(cases).encode())
     print_notice(f"{plural(len(cases), 'case')} added to {shorten(path)}.")
+    _say_life(cases, days)
     return EXIT_DONE if cases else EXIT_FAILED
+
+
+def _say_life(cases: Sequence[Case], days: int) -> None:
+    """Say how long the checkpoints are kept that cases need."""
+    begins = [when for case in cases if (when := oldest_needed(case, folders())) is not None]
+    if not begins:
+        return
+    until = (min(begins) + timedelta(days=days)).astimezone().date()
+    print_notice(
+        f"Checkpoints are kept for {plural(days, 'day')} ([checkpoints] keep_days): what these"
+        f" cases need is there until {until}, less if their space is full. --status says what is"
+        " gone."
+    )
 
 
 def _read(path: Path) -> bytes:
@@ -92,15 +110,21 @@ def _read(path: Path) -> bytes:
         return read_small(path, limit=_MAX)[0]
 
 
-def _status(home: Path, options: Options) -> int:
-    states = [state for _, state in replays_in(home)]
+def _status(suite: Path, home: Path, options: Options) -> int:
+    """Show the replays so far, and which cases can't be run any more."""
+    states = replays_in(home)
+    cases = parse(_read(suite), suite.name).case if suite.exists() else ()
+    lost = {case.name: why for case in cases if (why := why_lost(case, folders()))}
     if options.json:
-        print_line(json.dumps([report.as_json(state) for state in states], ensure_ascii=True))
-        return EXIT_DONE
-    if not states:
-        print_notice(f"No replays in {shorten(home)}.")
-    for number, state in replays_in(home):
-        print_line(f"{number.name}  {state.variation.words}: {report.totals(state)}")
+        shown = [report.as_json(state) for _, state in states]
+        print_line(json.dumps(shown, ensure_ascii=True))
+    else:
+        for folder, state in states:
+            print_line(f"{folder.name}  {state.variation.words}: {report.totals(state)}")
+        if not states:
+            print_notice(f"No replays in {shorten(home)}.")
+    for name, why in lost.items():
+        print_notice(f"{name} can't be run any more: {why}")
     return EXIT_DONE
 
 
@@ -123,7 +147,8 @@ def _plan(path: Path, home: Path, options: Options) -> ReplayPlan:
     require_walls(launch)
     variation = _variation(launch, options)
     launch = launch_config.with_key(launch)
-    folder, state = folder_for(home, _hash(suite), variation)
+    runs = options.limits.runs
+    folder, state = folder_for(home, _hash(suite), variation, runs)
     if state is None:
         state = ReplayState(
             suite=path.name,
@@ -131,12 +156,15 @@ def _plan(path: Path, home: Path, options: Options) -> ReplayPlan:
             started_at=timestamp(SystemClock().now()),
             variation=variation,
             cases=tuple(
-                CaseState(name=case.name, session=case.session, prompt=case.prompt)
+                CaseState(name=case.name, session=case.session, prompt=case.prompt, run=run)
+                for run in range(1, runs + 1)
                 for case in suite.case
             ),
+            runs=runs,
         )
         save(folder, state)
-    return ReplayPlan(launch, path, folder, suite.case, state, stops)
+    cases, at_once = suite.case * runs, options.batch.parallel
+    return ReplayPlan(launch, path, folder, cases, state, stops, at_once)
 
 
 def _hash(suite: Suite) -> str:
@@ -176,7 +204,7 @@ async def _work(planned: ReplayPlan, options: Options) -> int:
 
     def show(event: BatchEvent) -> None:
         if not options.json:
-            for line in lines_of(event, total=total):
+            for line in lines_of(event, total=total, numbered=planned.at_once > 1):
                 print_line(line)
 
     running = ReplayRun(planned, show, clock)

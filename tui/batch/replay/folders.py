@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,13 +18,15 @@ from tui.context.project_files import INSTRUCTIONS
 from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError, StorageError, os_error_as
 from tui.core.git.door import GitError, git
+from tui.core.late_pattern import late_pattern
 from tui.permissions.rules import GUARDED
 from tui.session.checkpoints.entries import NEVER, CheckpointError, Kind, PathEntry
-from tui.session.checkpoints.scratch import ScratchTree, folders_above
+from tui.session.checkpoints.scratch import ScratchTree, folders_above, remove_tree
 from tui.session.checkpoints.store import CheckpointStore
 
 _FOLDER: Final = PathEntry(Kind.FOLDER, 0o755, 0, NEVER, None, ignored=False)
 _LINKED: Final = PathEntry(Kind.OMITTED, 0o755, 0, NEVER, None, ignored=True)
+_DRAFT: Final = late_pattern(r"check-\d+|\.(?:check-)?\d+\.[0-9a-f]{8}")
 _ALONE: Final = {
     **dict.fromkeys(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), os.devnull),
     **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "Holdfast"),
@@ -47,11 +48,19 @@ def put_files(
         try:
             _fill(store, checkpoint, draft, linked)
             _begin_repository(draft, linked)
-            remove(folder)
+            remove_tree(folder)
             draft.rename(folder)
         except BaseException:
-            remove(draft)
+            remove_tree(draft)
             raise
+
+
+def remove_drafts(folder: Path) -> None:
+    """Remove what a killed replay left half made in its folder, and where it tried checks."""
+    for path in folder.iterdir():
+        if _DRAFT.fullmatch(path.name):
+            with suppress(OSError):
+                remove_tree(path)
 
 
 def _fill(store: CheckpointStore, checkpoint: str, folder: Path, linked: Sequence[str]) -> None:
@@ -119,16 +128,3 @@ def put_instructions(folder: Path, text: str) -> None:
     with suppress(GitError):  # where git ignores it
         git(folder, "add", "--", path.name, env=_ALONE)
         git(folder, "commit", "-q", "-m", "The instructions under trial", env=_ALONE)
-
-
-def remove(folder: Path) -> None:
-    """Remove a folder of ours with all that is in it, also what cannot be written. Of a link in its
-    place, only the link is removed."""
-    if folder.is_symlink():
-        folder.unlink()
-        return
-    for here, _, _ in os.walk(folder):  # follows no link below it
-        with suppress(OSError):
-            os.chmod(here, 0o700)  # noqa: PTH101 - as `os.walk` names it
-    with suppress(FileNotFoundError):
-        shutil.rmtree(folder)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -134,6 +135,8 @@ def _case(source: RecordedPrompt, taken: set[str], folders: Folders, *, later: b
             " version or another program, or checkpoints were off."
         )
     checks, after = _green(source, later=later)
+    if why := _why_gone(source.root, before, after or before, folders):
+        raise NotReplayableError(why)
     absent = _not_stored(source.root, before, folders)
     linked = tuple(path for path in absent if is_dependency(source.root / path))
     return Case(
@@ -219,6 +222,39 @@ def _not_stored(root: Path, checkpoint: str, folders: Folders) -> list[str]:
         store.close()
     paths = (path for path, entry in sorted(state.entries.items()) if entry and not entry.stored)
     return [name for path in paths if not is_remade(name := os.fsdecode(path))]
+
+
+def why_lost(case: Case, folders: Folders) -> str:
+    """Say what a case needs and is gone by now; "" where all is there."""
+    try:
+        root = source_of(case, folders).root
+    except NotReplayableError as error:
+        return error.message
+    return _why_gone(root, case.before, case.after or case.before, folders)
+
+
+def _why_gone(root: Path, before: str, after: str, folders: Folders) -> str:
+    """Say which of two checkpoints isn't stored any more; "" where both are."""
+    with closing(store_of(folders, root)) as store:
+        try:
+            held = store.holds({before, after})
+        except CheckpointError as error:
+            return error.message
+    if before not in held:
+        return "The checkpoint of its files isn't stored any more."
+    if after not in held:
+        return "The checkpoint with which its checks were green isn't stored any more."
+    return ""
+
+
+def oldest_needed(case: Case, folders: Folders) -> datetime | None:
+    """The time of the oldest checkpoint that a case needs, from which on it is kept."""
+    found = [
+        datetime.fromisoformat(one.time)
+        for one in source_of(case, folders).loaded.records
+        if one.type == CHECKPOINT and one.data.get("checkpoint") in {case.before, case.after}
+    ]
+    return min(found, default=None)
 
 
 def state_of(store: CheckpointStore, checkpoint: str) -> StoredState:

@@ -23,19 +23,25 @@ _NOT_XML: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010
 
 def text(state: ReplayState, reason: str = "") -> str:
     """The table, the totals, and why the rest is not solved; `reason` is why it ended early. Where
-    a figure differs from then, both are told: then, and now."""
-    rows = [_row(case) for case in state.cases]
-    sizes = [max(len(row[n]) for row in (list(_HEAD), *rows)) for n in range(len(_HEAD))]
+    a figure differs from then, both are told: then, and now. Where each case was run several times,
+    a row tells how often it was solved, and the median and the ends of each figure; the runs
+    follow."""
+    rows = [list(_HEAD)]
+    for runs in _by_case(state):
+        rows += [_row(runs[0])] if state.runs == 1 else [_sum_row(runs), *map(_run_row, runs)]
+    sizes = [max(len(row[n]) for row in rows) for n in range(len(_HEAD))]
     table = [
         "  ".join(
             cell.ljust(size) if n in {0, 1, 6} else cell.rjust(size)
             for n, (cell, size) in enumerate(zip(row, sizes, strict=True))
         ).rstrip()
-        for row in (list(_HEAD), *rows)
+        for row in rows
     ]
     parts = ["\n".join(table), totals(state, reason)]
     if left := [
-        f"  {case.name}: {one_line(case.reason, _REASON)}" for case in state.cases if case.reason
+        f"  {state.label(n)}: {one_line(case.reason, _REASON)}"
+        for n, case in enumerate(state.cases)
+        if case.reason
     ]:
         parts.append("\n".join(["Not solved:", *left]))
     return "\n\n".join(parts) + "\n"
@@ -47,13 +53,24 @@ def totals(state: ReplayState, reason: str = "") -> str:
     named = (f"{count} {verdict or 'to do'}" for verdict, count in counts.items())
     done = [case for case in state.cases if case.session_id]
     then, now = (_sum([getattr(case, name) for case in done]) for name in ("then", "now"))
+    count = plural(len(state.cases) // state.runs, "case")
+    lost = [one for case in state.cases for one in case.cut_off.values()]
     parts = [
-        f"{plural(len(state.cases), 'case')}: {', '.join(named)}",
+        f"{count if state.runs == 1 else f'{count}, {state.runs} runs each'}: {', '.join(named)}",
         f"{tokens(now.tokens)} tokens, then {tokens(then.tokens)}",
         f"{money(now.cost_usd)}, then {money(then.cost_usd)}",
-        *([f"stopped early: {reason}"] if reason else []),
     ]
-    return " · ".join(parts)
+    if lost:
+        more = _sum(lost)
+        attempts = plural(len(lost), "attempt")
+        parts.append(f"{money(more.cost_usd)} more for {attempts} that began again")
+    return " · ".join([*parts, *([f"stopped early: {reason}"] if reason else [])])
+
+
+def _by_case(state: ReplayState) -> list[list[CaseState]]:
+    """The runs of each case, in the order of the suite."""
+    count = len(state.cases) // state.runs
+    return [list(state.cases[n::count]) for n in range(count)]
 
 
 def counts_of(state: ReplayState) -> dict[Verdict, int]:
@@ -63,9 +80,11 @@ def counts_of(state: ReplayState) -> dict[Verdict, int]:
 
 
 def as_json(state: ReplayState, reason: str = "") -> dict[str, Any]:
-    """The state as one object, with the counts, and why it ended early."""
+    """The state as one object, with the counts, how often each case was solved, and why it ended
+    early."""
     counts = {verdict or "to do": count for verdict, count in counts_of(state).items()}
-    return {**msgspec.to_builtins(state), "counts": counts, "reason": reason}
+    solved = {runs[0].name: _solved(runs) for runs in _by_case(state)}
+    return {**msgspec.to_builtins(state), "counts": counts, "solved": solved, "reason": reason}
 
 
 def junit(state: ReplayState) -> str:
@@ -84,13 +103,13 @@ def junit(state: ReplayState) -> str:
         "timestamp": state.started_at[:19],
     }
     lines = ['<?xml version="1.0" encoding="utf-8"?>', f"<testsuite{_attributes(figures)}>"]
-    for case in state.cases:
-        lines += _testcase(case, state.suite)
+    for n, case in enumerate(state.cases):
+        lines += _testcase(case, state.label(n), state.suite)
     return "\n".join([*lines, "</testsuite>"]) + "\n"
 
 
-def _testcase(case: CaseState, suite: str) -> Iterator[str]:
-    named = {"classname": suite, "name": case.name, "time": f"{case.now.seconds or 0.0:.3f}"}
+def _testcase(case: CaseState, name: str, suite: str) -> Iterator[str]:
+    named = {"classname": suite, "name": name, "time": f"{case.now.seconds or 0.0:.3f}"}
     said = "\n".join(f"$ {one.command}\n{one.output}" for one in red(case.checks))
     about = _attributes({"message": case.reason})
     yield f"  <testcase{_attributes(named)}>"
@@ -98,9 +117,9 @@ def _testcase(case: CaseState, suite: str) -> Iterator[str]:
         case "solved":
             pass
         case "unsolved":
-            yield f"    <failure{about}>{_xml(said)}</failure>"
+            yield f'    <failure type="check"{about}>{_xml(said)}</failure>'
         case "failed":
-            yield f"    <error{about}/>"
+            yield f'    <error type="turn"{about}/>'
         case _:
             yield f"    <skipped{about}/>"
     told = [
@@ -126,18 +145,51 @@ def _xml(value: str) -> str:
 
 
 def _row(case: CaseState) -> list[str]:
-    then, now = case.then, case.now
+    name = one_line(case.name, _TITLE)
     if not case.session_id:
-        return [one_line(case.name, _TITLE), case.verdict or "to do", *[""] * 5]
-    return [
-        one_line(case.name, _TITLE),
-        case.verdict,
-        _both(str(then.calls), str(now.calls)),
-        _both(tokens(then.tokens), tokens(now.tokens)),
-        _both(money(then.cost_usd), money(now.cost_usd)),
-        _both(*(duration(one.seconds) if one.seconds is not None else "—" for one in (then, now))),
-        case.session_id,
-    ]
+        return [name, case.verdict or "to do", *[""] * 5]
+    both = zip(_cells(case.then), _cells(case.now), strict=True)
+    return [name, case.verdict, *(_both(*pair) for pair in both), case.session_id]
+
+
+def _run_row(case: CaseState) -> list[str]:
+    """The row of one run of several, below that of its case."""
+    figures = _cells(case.now) if case.session_id else [""] * 4
+    return [f"  run {case.run}", case.verdict or "to do", *figures, case.session_id]
+
+
+def _sum_row(runs: Sequence[CaseState]) -> list[str]:
+    """The row of a case that was run several times: the median of each figure, and its ends."""
+    done = [case for case in runs if case.session_id]
+    name, verdicts = one_line(runs[0].name, _TITLE), {case.verdict for case in runs}
+    result = "left out" if verdicts == {"left out"} else f"{_solved(runs)}/{len(runs)} solved"
+    if not done:
+        return [name, result, *[""] * 5]
+    cells: list[str] = []
+    for column, then in enumerate(_cells(done[0].then)):
+        ordered = sorted(done, key=lambda case: _values(case.now)[column])
+        low, middle, high = (
+            _cells(ordered[n].now)[column] for n in (0, (len(done) - 1) // 2, len(done) - 1)
+        )
+        spread = "" if low == high else f" ({low}–{high})"
+        cells.append(f"{_both(then, middle)}{spread}")
+    return [name, result, *cells, ""]
+
+
+def _solved(runs: Sequence[CaseState]) -> int:
+    return sum(case.verdict == "solved" for case in runs)
+
+
+def _values(figures: Figures) -> tuple[float, ...]:
+    """The figures of the table, for comparing."""
+    return figures.calls, figures.tokens, figures.cost_usd or 0.0, figures.seconds or 0.0
+
+
+def _cells(figures: Figures) -> list[str]:
+    """The figures of the table, in words."""
+    seconds = figures.seconds
+    time = duration(seconds) if seconds is not None else "—"
+    return [str(figures.calls), tokens(figures.tokens), money(figures.cost_usd), time]
 
 
 def _both(then: str, now: str) -> str:

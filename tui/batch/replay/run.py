@@ -1,6 +1,6 @@
 """A replay at work: case after case, each in a folder and a session of its own, then judged.
 
-For each case, in this order; a kill at any moment loses at most the step that it came in:
+For each run of a case, in this order; a kill at any moment loses at most the step that it came in:
 
     1. the checks are run on the files as they were when they were green, and on those of the
        prompt's start: red there, or green here, they say nothing, and the case is left out
@@ -13,7 +13,8 @@ For each case, in this order; a kill at any moment loses at most the step that i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from tui.batch.events import BatchEvent
 from tui.batch.group_session import GroupSession
 from tui.batch.isolation import Isolation
 from tui.batch.replay.checks import in_words, run_checks
-from tui.batch.replay.folders import lent, put_files, put_instructions, remove
+from tui.batch.replay.folders import lent, put_files, put_instructions, remove_drafts
 from tui.batch.replay.history import begin_session
 from tui.batch.replay.recorded import (
     NotReplayableError,
@@ -35,7 +36,7 @@ from tui.batch.replay.recorded import (
     relocated,
     source_of,
 )
-from tui.batch.replay.state import CheckResult, ReplayState, Verdict, save
+from tui.batch.replay.state import CheckResult, Figures, ReplayState, Verdict, save
 from tui.batch.replay.suite import Case
 from tui.batch.resumption import first_record_of
 from tui.batch.run_context import RunContext, RunSetup
@@ -51,6 +52,7 @@ from tui.core.errors import SessionError
 from tui.core.paths import Folders
 from tui.permissions.gate import RulesOnly
 from tui.session import catalog
+from tui.session.checkpoints.scratch import remove_tree
 from tui.session.checkpoints.store import CheckpointStore, store_of
 from tui.session.reader import read
 from tui.session.records import Record
@@ -60,7 +62,7 @@ from tui.session.session import Session
 @dataclass(frozen=True, slots=True)
 class ReplayPlan:
     """A replay before it begins. `folder` holds its state and the folders of its `cases`, which are
-    those of `state` in the same order; `suite` is the file."""
+    those of `state` in the same order; `suite` is the file. `at_once` are worked on at a time."""
 
     launch: Launch
     suite: Path
@@ -68,6 +70,7 @@ class ReplayPlan:
     cases: tuple[Case, ...]
     state: ReplayState
     stops: RunLimits
+    at_once: int = 1
 
 
 class ReplayRun:
@@ -94,15 +97,20 @@ class ReplayRun:
                 batch=launch.config.batch,
                 threshold=launch.config.compaction.threshold,
                 stops=planned.stops,
+                at_once=planned.at_once,
                 recorded=True,
                 prices=launch.config.prices,
                 folders=launch.folders,
             ),
-            lambda _: None,
+            self._cancel_others,
         )
         self._agents.context = self._run
-        self._group: GroupSession | None = None
+        self._groups: dict[int, GroupSession] = {}
         self._stopped = StopSignal()
+        self._saving = asyncio.Lock()
+        self._verifying = defaultdict[str, asyncio.Lock](asyncio.Lock)
+        self._untold: dict[str, str] = {}
+        """Why the checks of a case tell nothing, "" where they do, once that is known."""
 
     async def run(self) -> ReplayState:
         """Give each case its verdict; returns the state. Goes on where an earlier run ended.
@@ -116,25 +124,48 @@ class ReplayRun:
             store = RunStore(self._plan.suite, folder, state, self._run.say, marks=False)
             self._run.book = store
             await asyncio.to_thread(folder.save, state)
+            await asyncio.to_thread(remove_drafts, self._plan.folder)
+            for index, case in enumerate(self.state.cases):
+                self._count_cut_off(index, case.cut_off)
+            waiting = (n for n, case in enumerate(self.state.cases) if not case.verdict)
             try:
-                for index, case in enumerate(self._plan.cases):
-                    if self.state.cases[index].verdict:
-                        continue
-                    if self.reason:
-                        break
-                    await self._case(index, case, store)
-            except ProgramStoppedError:
-                pass  # by `stop`: the case begins again the next time
+                await self._all([self._work(waiting, store) for _ in range(self._plan.at_once)])
             finally:
                 await self._agents.close()
         return self.state
 
+    async def _all(self, work: Sequence[Coroutine[Any, Any, None]]) -> None:
+        """Do several things at the same time. If one of them raises, the others are stopped."""
+        tasks = [asyncio.create_task(one) for one in work]
+        _, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        if others:
+            self.stop()
+            await asyncio.wait(others)
+        for task in tasks:
+            task.result()
+
+    async def _work(self, waiting: Iterator[int], store: RunStore) -> None:
+        """Take up one case after the other."""
+        for index in waiting:
+            if self.reason:
+                return
+            try:
+                await self._case(index, self._plan.cases[index], store)
+            except ProgramStoppedError:
+                return  # by `stop`: the case begins again the next time
+
     def stop(self) -> None:
-        """End the replay now; the case that is running begins again the next time."""
+        """End the replay now; the cases that are running begin again the next time."""
         self._run.stop()
         self._stopped.set()
-        if self._group is not None:
-            self._group.cancel()
+        for group in self._groups.values():
+            group.cancel()
+
+    def _cancel_others(self, index: int) -> None:
+        """Stop what runs beside a case, which may be done with this answer."""
+        for group in self._groups.values():
+            if group.running != index:
+                group.cancel()
 
     @property
     def stopping(self) -> bool:
@@ -154,7 +185,11 @@ class ReplayRun:
             return ""
         if self.stopping:
             return "interrupted"
-        return self._run.fatal or self._run.reached_limit(book)
+        return self._run.fatal or self._plan.stops.reached(
+            spent_usd=None if book.spent_usd is None else self._run.spent_usd,
+            failures=self._run.failures,
+            elapsed_s=self._run.elapsed_s,
+        )
 
     def _begun(self) -> RunState:
         state = self._plan.state
@@ -163,7 +198,7 @@ class ReplayRun:
             sha256=state.sha256,
             started_at=state.started_at,
             tasks=tuple(
-                TaskState(index=index, group=case.name, section=index, task=case.text)
+                TaskState(index=index, group=state.label(index), section=index, task=case.text)
                 for index, case in enumerate(self._plan.cases)
             ),
         )
@@ -172,6 +207,8 @@ class ReplayRun:
         """Give a case its verdict, unless something ends the replay before."""
         folder, home = self._plan.folder / f"{index + 1:03}", self._plan.launch.folders
         try:
+            if folder.is_symlink():  # nobody of ours has put it there
+                await asyncio.to_thread(remove_tree, folder)
             source = await asyncio.to_thread(source_of, case, home)
             self._agents.cases[folder] = source, case
             task = store.task(index)
@@ -179,7 +216,7 @@ class ReplayRun:
                 there = await asyncio.to_thread(folder.is_dir)
                 place = TaskPlace(folder, Isolation()) if there else None
                 said = await store.take_over(task, place, home, self._clock)
-                self._run.say(f"{case.name} was running when the last replay died{said}")
+                self._run.say(f"{task.group} was running when the last replay died{said}")
             task = await self._worked(index, case, source, folder, store)
         except NotReplayableError as error:
             await self._rest(index, "left out", error.message)
@@ -197,27 +234,50 @@ class ReplayRun:
         if task.status == "completed":
             return task
         if index not in store.resumptions:
-            await self._prepare(case, source, folder)
+            await self._note_cut_off(task)
+            await self._prepare(index, case, source, folder)
             text = relocated(case.text, str(source.root), str(folder))
             task = store.note(replace(task, status="pending", partial_context=None, task=text))
         place = TaskPlace(folder, Isolation())
-        self._group = GroupSession(self._run, place, self._run.setup.models, alone=True)
+        group = GroupSession(self._run, place, self._run.setup.models, alone=True)
+        self._groups[index] = group
         try:
-            await TaskRun(self._run, store, task, self._group).run()
+            await TaskRun(self._run, store, task, group).run()
         finally:
-            await self._group.leave()
-            self._group = None
+            del self._groups[index]
+            await group.leave()
         return store.task(index)
+
+    async def _note_cut_off(self, task: TaskState) -> None:
+        """Keep what an attempt has cost that begins again."""
+        known = self.state.cases[task.index].cut_off
+        if not task.session_id or task.session_id in known:
+            return
+        folders, prices = self._plan.launch.folders, self._plan.launch.config.prices
+        turn = await asyncio.to_thread(_turn_of, task, folders)
+        lost = {task.session_id: figures(turn, prices)}
+        await self._save(task.index, cut_off={**known, **lost})
+        self._count_cut_off(task.index, lost)
+
+    def _count_cut_off(self, index: int, lost: Mapping[str, Figures]) -> None:
+        """Let attempts that were cut off count towards the limit of cost."""
+        for one in lost.values():
+            self._run.paid(-1 - index, one.cost_usd or 0.0)
 
     # The files
 
-    async def _prepare(self, case: Case, source: RecordedPrompt, folder: Path) -> None:
+    async def _prepare(self, index: int, case: Case, source: RecordedPrompt, folder: Path) -> None:
         """Make the folder of a case. Raises NotReplayableError where its checks tell nothing."""
         if not case.checks:
             raise NotReplayableError("It has no checks: name commands that judge it in the suite.")
         store = store_of(self._plan.launch.folders, source.root)
         try:
-            await self._verify(case, source, store)
+            async with self._verifying[case.name]:
+                if case.name not in self._untold:
+                    place = self._plan.folder / f"check-{index + 1:03}"
+                    self._untold[case.name] = await self._why_untold(case, source, store, place)
+            if why := self._untold[case.name]:
+                raise NotReplayableError(why)
             await asyncio.to_thread(put_files, store, case.before, folder, case.linked)
         finally:
             await asyncio.to_thread(store.close)
@@ -225,28 +285,34 @@ class ReplayRun:
         if text is not None:
             await asyncio.to_thread(put_instructions, folder, text)
 
-    async def _verify(self, case: Case, source: RecordedPrompt, store: CheckpointStore) -> None:
-        """Raise NotReplayableError unless the checks are green with the files of then, and one of
-        them is red with those of the prompt's start."""
-        if red := in_words(await self._checked(case, source, store, case.after or case.before)):
+    async def _why_untold(
+        self, case: Case, source: RecordedPrompt, store: CheckpointStore, place: Path
+    ) -> str:
+        """Say why the checks tell nothing, unless they are green with the files of then, and one of
+        them is red with those of the prompt's start. Raises NotReplayableError."""
+        then = case.after or case.before
+        if red := in_words(await self._checked(case, source, store, then, place)):
             needs = f" Not in the checkpoint: {', '.join(case.missing)}." if case.missing else ""
-            raise NotReplayableError(f"No longer green, even with the files of then: {red}.{needs}")
-        if not in_words(await self._checked(case, source, store, case.before)):
-            raise NotReplayableError(
-                "Already green before the prompt: its checks don't judge the work."
-            )
+            return f"No longer green, even with the files of then: {red}.{needs}"
+        if not in_words(await self._checked(case, source, store, case.before, place)):
+            return "Already green before the prompt: its checks don't judge the work."
+        return ""
 
     async def _checked(
-        self, case: Case, source: RecordedPrompt, store: CheckpointStore, checkpoint: str
+        self,
+        case: Case,
+        source: RecordedPrompt,
+        store: CheckpointStore,
+        checkpoint: str,
+        folder: Path,
     ) -> Sequence[CheckResult]:
         """Run the checks of a case on the files of a checkpoint, in a folder of their own."""
-        folder = self._plan.folder / "check"
         self._agents.cases[folder] = source, case
         try:
             await asyncio.to_thread(put_files, store, checkpoint, folder, case.linked)
             return await self._run_checks(case, folder)
         finally:
-            await asyncio.to_thread(remove, folder)
+            await asyncio.to_thread(remove_tree, folder)
 
     async def _run_checks(self, case: Case, folder: Path) -> Sequence[CheckResult]:
         launch = self._agents.launch_in(folder)
@@ -278,10 +344,14 @@ class ReplayRun:
 
     async def _rest(self, index: int, verdict: Verdict, reason: str, **changes: Any) -> None:
         """Save the verdict on a case, then say it."""
-        case = self.state.cases[index]
-        self.state = self.state.with_case(replace(case, verdict=verdict, reason=reason, **changes))
-        await asyncio.to_thread(save, self._plan.folder, self.state)
-        self._run.say(f"  {case.name}: {f'{verdict}. {reason}'.rstrip('. ')}")
+        await self._save(index, verdict=verdict, reason=reason, **changes)
+        told = f"{verdict}. {reason}".rstrip(". ")
+        self._run.say(f"  {self.state.label(index)}: {told}")
+
+    async def _save(self, index: int, **changes: Any) -> None:
+        self.state = self.state.with_case(index, **changes)
+        async with self._saving:
+            await asyncio.to_thread(save, self._plan.folder, self.state)
 
 
 class _Agents(TaskAgents):

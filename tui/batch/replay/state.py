@@ -9,7 +9,7 @@ import os
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -47,19 +47,22 @@ class CheckResult(msgspec.Struct, frozen=True):
 
 
 class CaseState(msgspec.Struct, frozen=True, kw_only=True):
-    """One case. `session` and `prompt` are those of the record, `session_id` is the session that
-    the replay made, `folder` where it worked. `reason` says in a sentence why a case is not
-    solved."""
+    """One run of a case. `session` and `prompt` are those of the record, `session_id` is the
+    session that the replay made, `folder` where it worked. `reason` says in a sentence why a case
+    is not solved. `cut_off` has the figures of attempts that a kill or a stop ended, and that began
+    again, by their sessions."""
 
     name: str
     session: str
     prompt: str
+    run: int = 1
     verdict: Verdict = ""
     reason: str = ""
     session_id: str = ""
     folder: str = ""
     then: Figures = Figures()
     now: Figures = Figures()
+    cut_off: dict[str, Figures] = {}
     checks: tuple[CheckResult, ...] = ()
 
 
@@ -87,23 +90,31 @@ class Variation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplayState(msgspec.Struct, frozen=True, kw_only=True):
-    """A replay of one suite, whose contents have this `sha256`."""
+    """A replay of one suite, whose contents have this `sha256`. The cases are those of the suite,
+    once for each of its `runs`."""
 
     suite: str
     sha256: str
     started_at: str
     variation: Variation
     cases: tuple[CaseState, ...]
+    runs: int = 1
 
     @property
     def is_over(self) -> bool:
         """True if there is a verdict on each case."""
         return all(case.verdict for case in self.cases)
 
-    def with_case(self, changed: CaseState) -> ReplayState:
-        """The state with one case replaced, by its name."""
-        cases = tuple(changed if one.name == changed.name else one for one in self.cases)
-        return replace(self, cases=cases)
+    def label(self, index: int) -> str:
+        """The name of a run of a case, which no other has."""
+        case = self.cases[index]
+        return case.name if self.runs == 1 else f"{case.name} (run {case.run})"
+
+    def with_case(self, index: int, **changes: Any) -> ReplayState:
+        """The state with one of the cases changed."""
+        cases = [*self.cases]
+        cases[index] = replace(cases[index], **changes)
+        return replace(self, cases=tuple(cases))
 
 
 def load(folder: Path) -> ReplayState | None:
@@ -136,11 +147,15 @@ def replays_in(home: Path) -> list[tuple[Path, ReplayState]]:
     return [(folder, state) for folder, state in found if state is not None]
 
 
-def folder_for(home: Path, sha256: str, variation: Variation) -> tuple[Path, ReplayState | None]:
+def folder_for(
+    home: Path, sha256: str, variation: Variation, runs: int
+) -> tuple[Path, ReplayState | None]:
     """The folder below `home` for a replay, and the state of an unfinished one of the same suite
-    with the same variation, which goes on; else a new folder. Raises UsageError, StorageError."""
+    with the same variation and as many runs, which goes on; else a new folder. Raises UsageError,
+    StorageError."""
     for folder, state in reversed(replays_in(home)):
-        if (state.sha256, state.variation) == (sha256, variation) and not state.is_over:
+        same = (state.sha256, state.variation, state.runs) == (sha256, variation, runs)
+        if same and not state.is_over:
             return folder, state
     with os_error_as(StorageError, f"Can't write to {home}"):
         if not home.exists():
@@ -154,9 +169,16 @@ def folder_for(home: Path, sha256: str, variation: Variation) -> tuple[Path, Rep
 
 
 def _names(home: Path) -> list[str]:
-    """The names of the folders of replays, by their numbers."""
+    """The names of the folders of replays, by their numbers; none is a link, which may come with a
+    suite of somebody else's. Raises UsageError where `home` is one."""
+    if home.is_symlink():
+        raise UsageError(
+            f"{home} is a link, so the results of a replay aren't written there.",
+            hint="Move it away, or copy the suite to another folder.",
+        )
     try:
-        names = os.listdir(home)  # noqa: PTH208 - only the names
+        with os.scandir(home) as found:
+            names = [one.name for one in found if one.is_dir(follow_symlinks=False)]
     except OSError:
         return []
     return sorted(filter(str.isdecimal, names), key=int)

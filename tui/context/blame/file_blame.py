@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -33,8 +33,9 @@ from tui.context.blame.timeline import (
     timeline,
 )
 from tui.context.blame.trace import CommittedFile, StepOrigin, Tracer, lines_of
+from tui.context.content_search import ContentSearch, WritingCall
 from tui.core.dataclass import dataclass, field, replace
-from tui.core.errors import HoldfastError, SessionError
+from tui.core.errors import HoldfastError
 from tui.core.files import read_small
 from tui.core.formatting import size
 from tui.core.git.checkout import Checkout
@@ -49,13 +50,11 @@ from tui.core.git.history import (
     uncommitted_former_name,
     worktree_tops,
 )
-from tui.core.messages import blocks_of, object_of, string_of, tool_calls
 from tui.core.paths import Folders
 from tui.core.workspace import worktree_of
 from tui.session import catalog
 from tui.session.checkpoints.entries import CheckpointError
 from tui.session.checkpoints.store import CheckpointStore, store_of
-from tui.session.reader import read
 
 FILE_BYTES_MAX: Final = 20_000_000
 """A larger file isn't followed line by line."""
@@ -585,101 +584,52 @@ class _Maps:
         return msgspec.json.encode(self._used)
 
 
-class _Call(NamedTuple):
-    """A call that wrote a file, by its id in a session's file; what it was before, by its hash."""
-
-    file: Path
-    id: str
-    before: str
-    path: Path
-    formatted: bool
-
-
 class _Contents:
-    """The contents that are known, by their hashes."""
+    """The contents that are known, by their hashes, and their lines."""
 
     def __init__(self) -> None:
-        self.stores: list[CheckpointStore] = []
+        self._kept = ContentSearch(FILE_BYTES_MAX)
+        self.stores, self.add = self._kept.stores, self._kept.add
         self._texts: dict[str, list[str] | None] = {}
-        self._raw: dict[str, bytes] = {}
         self.copies: set[str] = set()
-        self._copies: dict[str, str] = {}
-        self._calls: dict[str, _Call] = {}
-        self._asked: set[str] = set()
-        self._inputs: dict[Path, dict[str, tuple[str, dict[str, Any]]]] = {}
-
-    def add(self, data: bytes) -> str:
-        """Take a content in; its hash."""
-        digest = sha256(data).hexdigest()
-        self._raw[digest] = data
-        return digest
 
     def known(self, file: Path, steps: SessionSteps) -> None:
         """Note where a session keeps the files from before its writes, and its calls."""
         for write in steps.writes:
             if write.after:
                 id_ = steps.steps[write.step].call
-                call = _Call(file, id_, write.before, Path(write.path), write.hook >= 0)
-                self._calls.setdefault(write.after, call)
+                call = WritingCall(file, id_, write.path, write.before, write.hook >= 0)
+                self._kept.written_by(write.after, call)
             if write.copy:
                 self.copies.add(write.copy)
             if write.copy and write.before:
-                self._copies[write.before] = write.copy
+                self._kept.may_be_in(write.before, write.copy)
 
     def lines(self, digest: str) -> list[str] | None:
         """The lines of a content; None where it isn't kept, or is no text."""
         if not digest:
             return []
         if digest not in self._texts:
-            data = self.data(digest)
+            data = self._kept.find(digest)
             if len(self._texts) >= _TEXTS_MAX:
                 self._texts.pop(next(iter(self._texts)))
             self._texts[digest] = None if data is None else lines_of(data)
         return self._texts[digest]
 
     def data(self, digest: str) -> bytes | None:
-        if digest in self._raw:
-            return self._raw[digest]
-        with suppress(ValueError):
-            key = bytes.fromhex(digest)
-            for store in self.stores:
-                with suppress(CheckpointError):
-                    return store.content(key)
-        if (copy := self._copies.get(digest)) is not None:
-            with suppress(OSError):
-                data, _ = read_small(Path(copy), limit=FILE_BYTES_MAX, follow=False)
-                if sha256(data).hexdigest() == digest:
-                    return data
-        if (call := self._calls.get(digest)) is not None and digest not in self._asked:
-            self._asked.add(digest)
-            data = self._written(call)
-            # what a formatter made of it isn't kept: it stands for that
-            if data is not None and (call.formatted or sha256(data).hexdigest() == digest):
-                self._raw[digest] = data
-                return data
-        return None
+        """The bytes of a content; None where it isn't kept."""
+        return self._kept.find(digest)
 
     def unformatted(self, digest: str) -> list[str] | None:
         """The lines of a content before a formatter, which ran after the call that wrote it."""
-        call = self._calls.get(digest)
-        data = self._written(call) if call is not None and call.formatted else None
+        data = self._kept.unformatted(digest)
         return None if data is None else lines_of(data)
-
-    def _written(self, call: _Call) -> bytes | None:
-        """The content that a call wrote, made again from its arguments."""
-        from tui.context.written_again import written  # noqa: PLC0415 - seldom needed
-
-        if call.file not in self._inputs:
-            self._inputs[call.file] = _inputs_in(call.file)
-        tool, given = self._inputs[call.file].get(call.id, ("", {}))
-        old = b"" if not call.before else self.data(call.before)
-        return None if old is None else written(tool, given, old, call.path)
 
     def rewritten(self, now: str | None, edit: ForeignEdit) -> str | None:
         """The hash of a file after another agent's edit, if that fits."""
         if edit.content is not None:
             return self.add(edit.content.encode("utf-8", "surrogateescape"))
-        data = self.data(now) if now else None
+        data = self._kept.find(now) if now else None
         if data is None:
             return None
         text = data.decode("utf-8", "surrogateescape")
@@ -720,20 +670,6 @@ def _with_sub_agents(sessions: Sequence[SessionSteps]) -> Iterator[SessionSteps]
             for n, step in enumerate(one.steps)
         ]
         yield msgspec.structs.replace(one, steps=tuple(steps))
-
-
-def _inputs_in(file: Path) -> dict[str, tuple[str, dict[str, Any]]]:
-    """The tools and arguments of a session's calls, by their ids."""
-    try:
-        records = read(file).records
-    except (SessionError, OSError):
-        return {}
-    return {
-        string_of(block.get("id")): (string_of(block.get("name")), object_of(block.get("input")))
-        for record in records
-        if record.type == "assistant"
-        for block in tool_calls(blocks_of(record.data.get("content")))
-    }
 
 
 def _checkout(folder: Path) -> Checkout | None:

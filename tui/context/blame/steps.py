@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from tui.context.call_origin import subject_of
 from tui.context.file_changes import details_of
 from tui.core.late_pattern import late_pattern
 from tui.core.messages import Usage, blocks_of, list_of, object_of, string_of, tool_calls
@@ -241,7 +242,7 @@ class _Reading:
                 parent=self._header.parent_session,
                 call=call,
                 tool=tool,
-                label=_label(given),
+                label=subject_of(given)[:_LABEL_CHARS],
                 model=string_of(record.data.get("model")),
                 usage=usage if usage.total else None,
                 batch=bool(record.data.get(BATCH)),
@@ -395,14 +396,6 @@ def kind_of(command: str) -> Kind:
     if _FORMATTERS.search(command):
         return "formatter"
     return "git" if _GIT.search(f"{command} ") else "command"
-
-
-def _label(given: Mapping[str, Any]) -> str:
-    for name in ("command", "path", "file_path", "cmd"):
-        value = given.get(name)
-        if isinstance(value, str) and value:
-            return value[:_LABEL_CHARS]
-    return ""
 
 
 def _is_write(details: Mapping[str, Any]) -> bool:

@@ -10,6 +10,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -140,7 +141,7 @@ class ScratchTree:
         if not is_folder:
             place.unlink()
         elif not (_is_folder(wanted) and _is_folder(self._entries.get(path))):
-            _remove_tree(place)
+            remove_tree(place)
 
     def _make(self, path: bytes, entry: PathEntry, *, over: bool) -> None:
         place = f"{self.folder}/{os.fsdecode(path)}"
@@ -201,15 +202,20 @@ def _listed(folder: Path) -> list[os.DirEntry[str]]:
             return list(found)
 
 
-def _remove_tree(folder: Path) -> None:
-    """Remove a folder with all that is in it, also where a command took the permission away."""
-    folder.chmod(_OWN)
-    for place, names, _ in os.walk(folder):
-        for name in names:
-            inner = Path(place, name)
-            if not inner.is_symlink():
-                inner.chmod(_OWN)
-    shutil.rmtree(folder)
+def remove_tree(folder: Path) -> None:
+    """Remove a folder of ours with all that is in it, also where a command took the permission
+    away. Of a link in its place, only the link is removed. Raises OSError."""
+    if folder.is_symlink():
+        folder.unlink()
+        return
+    with suppress(FileNotFoundError):
+        folder.chmod(_OWN)
+        for place, names, _ in os.walk(folder):  # follows no link below it
+            for name in names:
+                inner = Path(place, name)
+                if not inner.is_symlink():
+                    inner.chmod(_OWN)  # before it is listed
+        shutil.rmtree(folder)
 
 
 def _is_folder(entry: PathEntry | None) -> bool:

@@ -102,6 +102,10 @@ def load(path: Path) -> LoadedSession:
     format_ = recognise(path)
     if format_ == "ours":
         return reader.read(path)
+    if format_ is None and path.name.endswith(".holdfast.zip"):
+        raise SessionError(
+            f"{path} is a packed session.", hint="Unpack it first: holdfast sessions unpack FILE"
+        )
     if format_ is None:
         raise SessionError(
             f"{path} isn't a session in any known format.",

@@ -254,6 +254,20 @@ async def context(frontend: ScreenFrontend, _: str) -> None:
         frontend.app.push_screen(ContextScreen(agent, frontend.renderer.show, root))
 
 
+async def usage(frontend: ScreenFrontend, words: str) -> None:
+    """Show where tokens and money went, by what is asked for."""
+    from tui.app.reports.usage import GROUPED, attribution_of, spoken_total  # noqa: PLC0415 - as above
+    from tui.ui.screens.usage import UsageScreen  # noqa: PLC0415
+
+    if agent := frontend.conversation.open_agent():
+        by, said = words.strip().lower(), spoken_total(agent.spending())
+        frontend.app.push_screen(
+            UsageScreen(
+                asyncio.to_thread(attribution_of, agent), said, by if by in GROUPED else "prompt"
+            )
+        )
+
+
 async def pin(frontend: ScreenFrontend, _: str) -> None:
     await mark(frontend, "pin")
 
@@ -406,7 +420,7 @@ _VIEWS = (
         hooks,
         jobs,
     ),
-    *(skills, mcp, status, theme, vim, config, doctor, tour, drill, quit_),
+    *(skills, mcp, status, usage, theme, vim, config, doctor, tour, drill, quit_),
 )
 VIEWS: Final[Mapping[str, Callable[[ScreenFrontend, str], Coroutine[Any, Any, None]]]] = {
     view.__name__.rstrip("_"): view for view in _VIEWS

@@ -288,6 +288,11 @@ READ_SESSION_KEYS = (
     ASK_LINE,
 )
 
+USAGE_KEYS = (
+    Key("right,tab", "group(1)", "← →", "group by the next thing, or by the one before"),
+    Key("left,shift+tab", "group(-1)", "", ""),
+)
+
 VERBOSE_KEYS = (
     Key("slash", "filter", "/", "filter the events"),
     Key("space", "pause", "Space", "pause or follow"),
@@ -404,6 +409,7 @@ _TABLES = (
     ("Branches (/tree)", BRANCH_KEYS, "BranchesScreen"),
     ("Whence a line comes (B)", WHY_KEYS, "WhyScreen"),
     ("A session, to read", READ_SESSION_KEYS, "ReadSessionScreen"),
+    ("Usage (/usage)", USAGE_KEYS, "UsageScreen"),
     ("Debug view (F12)", VERBOSE_KEYS, "DebugLogScreen"),
     ("Sub-agents (/agents)", AGENTS_KEYS, "AgentsScreen"),
     ("Hooks (/hooks)", HOOKS_KEYS, "HooksScreen"),

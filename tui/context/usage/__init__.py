@@ -1,0 +1,12 @@
+"""Where tokens and money went. `attribution` shares out the bills of a session, `bills_in` and
+`rows_in` tell those of all sessions.
+
+`bills` reads what was billed, `parts` what a request was made of, `shares` gives each part its
+share, `index` keeps what was found.
+"""
+
+from tui.context.usage.amounts import Amount, total_of
+from tui.context.usage.bills import Bill
+from tui.context.usage.index import BilledSession, bills_in, rows_in
+
+__all__ = ["Amount", "Bill", "BilledSession", "bills_in", "rows_in", "total_of"]

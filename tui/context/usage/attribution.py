@@ -1,0 +1,388 @@
+"""Where the tokens and the money of a session went, by what they were spent on. Pure.
+
+Every part of a request (see `tui.context.usage.parts`) has its share of the request's input, in
+each request that it was in: the server's own counts, shared by the weights of the parts. What the
+server read from its cache is the beginning of the request, then comes what it wrote there, then
+what was new; each costs its own price. An answer's output is shared among its blocks. So the parts
+add up to the bill, in each of the groupings:
+
+    prompt      the requests that were made for it
+    brought     what came with a prompt, in all requests that it was in
+    model       the model that was asked
+    kind        what it was: system prompt, results, thinking, …
+    tool        its definition, its calls and their results
+    file        calls about it, and their results
+    server      the tools of an MCP server
+    skill       its text
+    agent       a sub-agent: its own requests, the call and the result
+    break       what was paid a second time, since the cache could not be read any more
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from tui.context.cache_cost import LIFE_S, LONG_LIFE_S
+from tui.context.overrides import content_of
+from tui.context.request_replay import SentFields, sent_fields
+from tui.context.rules.blocks import THINKING
+from tui.context.usage.amounts import Amount, TokenRates, merge, total_of
+from tui.context.usage.bills import Bill, bills_of
+from tui.context.usage.parts import (
+    UNRECORDED,
+    Kind,
+    Owner,
+    Owners,
+    RequestParts,
+    signature_of,
+)
+from tui.context.usage.shares import SharedCosts, split
+from tui.core.config import Price
+from tui.core.dataclass import dataclass, field
+from tui.core.formatting import moment_of
+from tui.core.messages import Usage, string_of
+from tui.provider.prices import SEARCH_USD, ModelPrice
+from tui.session.reader import path_to
+from tui.session.records import Record
+from tui.session.request_numbers import REQUEST
+from tui.tokens import estimate
+
+Grouping: TypeAlias = Literal[
+    "prompt", "brought", "model", "kind", "tool", "file", "server", "skill", "agent", "break"
+]
+GROUPINGS: Final[tuple[Grouping, ...]] = get_args(Grouping)
+
+Rows: TypeAlias = dict[str, Amount]
+
+EXPIRED: Final = "cache expired"
+MISSED: Final = "not in the cache"
+_SIDE: Final[Mapping[str, Kind]] = {
+    "summaries": "writing summaries",
+    "memory notes": "writing memory notes",
+    "titles": "writing titles",
+    "sub-agents": "sub-agents",
+}
+_UNPAID: Final = frozenset({"interrupt"})
+
+
+@dataclass(slots=True)
+class Attribution:
+    """The rows of each grouping, by day and then by name; "" is all that belongs to nothing.
+
+    `titles` are the first words of the prompts, by their number as it is in the rows. `unknown` are
+    the models without a known price; `cut_off` counts answers that ended before they said what they
+    cost: that is in no record.
+    """
+
+    days: dict[str, dict[Grouping, Rows]] = field(default_factory=dict[str, dict[Grouping, Rows]])
+    titles: dict[str, str] = field(default_factory=dict[str, str])
+    unknown: dict[str, int] = field(default_factory=dict[str, int])
+    cut_off: int = 0
+
+    def rows(self, by: Grouping, days: Callable[[str], bool] = lambda _day: True) -> Rows:
+        """The rows of a grouping, over all days or some."""
+        merged: Rows = {}
+        for day, groups in self.days.items():
+            if days(day):
+                merge(merged, groups.get(by, {}))
+        return merged
+
+    @property
+    def total(self) -> Amount:
+        return total_of(self.rows("model").values())
+
+    def to_json(self) -> dict[str, Any]:
+        days = {
+            day: {
+                by: {name: one.to_json() for name, one in rows.items()} for by, rows in by_.items()
+            }
+            for day, by_ in self.days.items()
+        }
+        return {
+            "days": days,
+            "titles": self.titles,
+            "unknown": self.unknown,
+            "cut_off": self.cut_off,
+        }
+
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> Attribution:
+        """Decode what `to_json` wrote. Raises LookupError, TypeError or ValueError for all else."""
+        days = {
+            day: {
+                by: {name: Amount.of_json(one) for name, one in rows.items()}
+                for by, rows in groups.items()
+            }
+            for day, groups in value["days"].items()
+        }
+        return cls(days, dict(value["titles"]), dict(value["unknown"]), int(value["cut_off"]))
+
+
+def local_day(time: str) -> str:
+    """The day of a record in the person's time zone, "" where it has no time."""
+    then = moment_of(time)
+    return then.astimezone().date().isoformat() if then else ""
+
+
+def attribute(
+    records: Sequence[Record],
+    prices: Mapping[str, Price],
+    *,
+    cwd: str = "",
+    skip: Collection[str] = (),
+) -> Attribution:
+    """Share out the bills in all records of a session, on whatever branch they are, but for those
+    to `skip`, by the records' ids: another session was billed."""
+    made = _Attributor(prices, cwd)
+    for record, path in _paths(records):
+        made.take(record, path, billed=record.id not in skip)
+    return made.finish()
+
+
+def _paths(records: Sequence[Record]) -> Iterator[tuple[Record, list[Record]]]:
+    """Yield the records in the order of the file, with those before each on its branch."""
+    path: list[Record] = []
+    for record in records:
+        if record.parent != (path[-1].id if path else None):
+            path = path_to(records, record.parent)
+        yield record, path
+        path.append(record)
+
+
+@dataclass(slots=True)
+class _LastRequest:
+    """The last request to a model at a server: what was in the cache after it, and until when."""
+
+    cached: int
+    until: float
+
+
+class _Attributor:
+    def __init__(self, prices: Mapping[str, Price], cwd: str) -> None:
+        self._prices = prices
+        self._found = Attribution()
+        self._owners = Owners(cwd)
+        self._parts = RequestParts(self._owners)
+        self._costs: SharedCosts[Owner] = SharedCosts()
+        self._row: list[tuple[Owner, float]] = []
+        self._day = ""
+        self._owned: dict[Owner, Amount] = {}
+        self._asked: Record | None = None
+        self._reason = ""
+        self._last: dict[tuple[str, str], _LastRequest] = {}
+        self._ratios: dict[str, float] = {}
+        self._grown: tuple[str, int, float] | None = None
+
+    def take(self, record: Record, path: Sequence[Record], *, billed: bool) -> None:
+        """Take in the next record; `path` has those before it on its branch."""
+        if record.type == REQUEST:
+            self._asked = record
+        elif record.type == "break":
+            self._reason = string_of(record.data.get("reason")) or "break"
+        elif record.type == "compaction":
+            self._reason = self._reason or "compaction"
+        for bill in bills_of(record) if billed else ():
+            self._begin_day(bill.time)
+            if bill.purpose == "answers":
+                self._answer(record, bill, path)
+            else:
+                self._side_request(bill)
+        self._found.cut_off += billed and record.type in _UNPAID
+        self._owners.learn(record)
+
+    def finish(self) -> Attribution:
+        self._keep(0)
+        self._settle()
+        self._found.titles = {str(n): title for n, title in enumerate(self._owners.titles, 1)}
+        return self._found
+
+    # What is told of it
+
+    def _begin_day(self, time: str) -> None:
+        day = local_day(time)
+        if day != self._day:
+            row = self._row
+            self._keep(0)
+            self._settle()
+            for owner, weight in row:
+                self._costs.append(owner, weight)
+            self._day = day
+
+    def _put(self, by: Grouping, name: str, amount: Amount) -> None:
+        rows = self._found.days.setdefault(self._day, {}).setdefault(by, {})
+        rows.setdefault(name, Amount()).add(amount)
+
+    def _tell(self, owner: Owner, amount: Amount) -> None:
+        """Take in what somebody has cost."""
+        known = self._owned.get(owner)
+        if known is None:
+            known = self._owned[owner] = Amount()
+        known.add(amount)
+
+    def _keep(self, count: int) -> None:
+        """Keep the first parts of the row only."""
+        for owner, amount in self._costs.keep(count):
+            self._tell(owner, amount)
+
+    def _settle(self) -> None:
+        """Put down what everybody has cost this day."""
+        for owner, amount in self._owned.items():
+            self._put("kind", owner.kind, amount)
+            self._put("tool", owner.tool, amount)
+            self._put("file", owner.file, amount)
+            self._put("server", owner.server, amount)
+            self._put("skill", owner.skill, amount)
+            self._put("agent", owner.agent, amount)
+            self._put("brought", str(owner.prompt) if owner.prompt else "", amount)
+        self._owned = {}
+
+    def _request(self, bill: Bill, price: ModelPrice | None) -> None:
+        """Put down what is known of a request as a whole."""
+        whole = Amount.of(bill.usage, price)
+        if price is None:
+            self._found.unknown[bill.model] = self._found.unknown.get(bill.model, 0) + bill.requests
+        self._put("model", bill.model, whole)
+        self._put("prompt", str(len(self._owners.titles) or ""), whole)
+
+    def _side_request(self, bill: Bill) -> None:
+        price = bill.price(self._prices)
+        self._request(bill, price)
+        whole = Amount.of(bill.usage, price)
+        tool = "task" if bill.agent else ""
+        self._tell(
+            Owner(_SIDE[bill.purpose], tool, agent=bill.agent, prompt=len(self._owners.titles)),
+            whole,
+        )
+        self._put("break", "", whole)
+
+    # An answer of the conversation
+
+    def _answer(self, record: Record, bill: Bill, path: Sequence[Record]) -> None:
+        price = bill.price(self._prices)
+        self._request(bill, price)
+        asked, self._asked = self._asked, None
+        fields = sent_fields(asked) if asked and asked.data.get("model") == bill.model else None
+        rates = TokenRates.of(bill.usage, price)
+        self._follow(path, bill.model, fields)
+        scale = self._input(bill, rates)
+        self._output(record, bill.usage, rates, scale)
+        if searches := bill.usage.web_search_requests * SEARCH_USD:
+            self._tell(Owner("searches", "web_search"), Amount(fees=searches if price else 0.0))
+        self._again(record, bill, fields, rates, Amount.of(bill.usage, price))
+
+    def _follow(self, path: Sequence[Record], model: str, fields: SentFields | None) -> None:
+        """Have the row of parts that this request had."""
+        whole, parts = self._parts.follow(path, model, fields)
+        start = len(self._row)
+        if whole:
+            self._grown = None
+            start = 0
+            for own, part in zip(self._row, parts, strict=False):
+                if own != part:
+                    break
+                start += 1
+            self._keep(start)
+            del self._row[start:]
+            parts = parts[start:]
+        for part in parts:
+            self._row.append(part)
+            self._costs.append(part.owner, part.weight)
+
+    def _input(self, bill: Bill, rates: TokenRates) -> float:
+        """Share a request's input out. Returns its tokens for a unit of weight."""
+        usage, weight = bill.usage, self._costs.weight
+        whole = usage.prompt_tokens
+        before = self._unrecorded(bill.model, usage, weight)
+        if before:
+            self._tell(UNRECORDED, _amount(split(usage, 0, before), rates))
+        self._costs.charge(usage, rates, before)
+        scale = (whole - before) / weight if weight else 0.0
+        return scale if estimate.plausible(scale) else self._ratios.get(bill.model, 1.0)
+
+    def _unrecorded(self, model: str, usage: Usage, weight: float) -> float:
+        """The tokens at the beginning of a request that nothing in the record accounts for."""
+        whole = usage.prompt_tokens
+        once = min(whole, usage.context_tokens) or whole  # not the sum of several rounds
+        ratio = self._ratios.get(model, estimate.UNKNOWN)
+        if self._grown and self._grown[0] == model and not usage.context_tokens:
+            _, before, had = self._grown
+            ratio = estimate.smoothed(ratio, weight - had, whole - before)
+            self._ratios[model] = ratio
+        self._grown = (model, whole, weight)
+        if weight and self._parts.framed and estimate.plausible(once / weight):
+            return 0.0
+        left = max(0.0, once - ratio * weight) if weight else once
+        return left * whole / once if once else 0.0
+
+    def _output(self, record: Record, usage: Usage, rates: TokenRates, scale: float) -> None:
+        """Share an answer's output among its blocks: thinking gets what the others leave."""
+        blocks, owners = content_of(record), self._owners
+        owners.learn_calls(record)
+        thoughts = [block for block in blocks if str(block.get("type")) in THINKING]
+        others = (block for block in blocks if str(block.get("type")) not in THINKING)
+        spoken = [(block, owners.weight(block)) for block in others]
+        said, output = sum(weight for _, weight in spoken), float(usage.output_tokens)
+        thought = 0.0
+        if thoughts:
+            rest = max(0.0, output - said * scale)
+            thought = min(output, float(usage.thinking_tokens or rest)) if said else output
+            for block in thoughts:
+                if (key := signature_of(block)) and scale:
+                    owners.thoughts[key] = thought / len(thoughts) / scale
+            self._spend(owners.of(thoughts[0], "assistant"), thought, rates)
+        for block, weight in spoken:
+            share = weight / said if said else 1 / len(spoken)
+            self._spend(owners.of(block, "assistant"), (output - thought) * share, rates)
+        if not spoken and not thoughts:
+            self._spend(UNRECORDED, output, rates)
+
+    def _spend(self, owner: Owner, tokens: float, rates: TokenRates) -> None:
+        if tokens > 0:
+            amount = Amount()
+            amount.add(rates.output, tokens)
+            self._tell(owner, amount)
+
+    def _again(
+        self,
+        record: Record,
+        bill: Bill,
+        fields: SentFields | None,
+        rates: TokenRates,
+        whole: Amount,
+    ) -> None:
+        """Put down what of a request had been in the cache before, and was paid again."""
+        usage, key = bill.usage, (bill.model, string_of(record.data.get("server")))
+        last, now = self._last.get(key), _seconds(bill.time)
+        reason, self._reason = self._reason, ""
+        kept = usage.cache_read_input_tokens + usage.cache_creation_input_tokens
+        long = usage.ephemeral_1h_input_tokens or (fields and fields.cache_life == "1h")
+        until = now + (LONG_LIFE_S if long else LIFE_S)
+        if not usage.context_tokens:
+            self._last[key] = _LastRequest(kept, until)
+        lost = 0.0
+        if last and not usage.context_tokens:
+            most = min(last.cached, usage.prompt_tokens)
+            lost = max(0.0, most - usage.cache_read_input_tokens)
+        if lost:
+            end = usage.cache_read_input_tokens + lost
+            paid = _amount(split(usage, usage.cache_read_input_tokens, end), rates)
+            paid.written_usd -= paid.written * rates.read.usd
+            paid.fresh_usd -= paid.fresh * rates.read.usd
+            missing = reason or (EXPIRED if last and last.until < now else MISSED)
+            self._put("break", missing, paid)
+            whole.add(paid, -1.0)
+        self._put("break", "", whole)
+
+
+def _amount(tokens: Sequence[float], rates: TokenRates) -> Amount:
+    """The amount of tokens read, written and new."""
+    made = Amount()
+    for count, rate in zip(tokens, (rates.read, rates.written, rates.fresh), strict=True):
+        made.add(rate, count)
+    return made
+
+
+def _seconds(time: str) -> float:
+    then = moment_of(time)
+    return then.timestamp() if then else 0.0

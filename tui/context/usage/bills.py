@@ -1,0 +1,68 @@
+"""The bills in a session's records: of answers, questions beside them, sub-agents. Pure.
+
+bills_of(record)      the bills in a record: of one model each
+bill.price(prices)    the price that holds for it, None if that is not known
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from tui.core.config import Price
+from tui.core.messages import Usage, list_of, object_of, string_of
+from tui.provider.prices import ModelPrice, price_of
+from tui.session.records import BATCH, COSTLY, SUB_AGENT, Record
+
+Purpose: TypeAlias = Literal["answers", "summaries", "memory notes", "titles", "sub-agents"]
+
+_PURPOSES: Final[Mapping[str, Purpose]] = {
+    "assistant": "answers",
+    "compaction": "summaries",
+    "exam": "summaries",
+    "unused": "summaries",
+    "memory": "memory notes",
+    "title": "titles",
+}
+
+
+class Bill(NamedTuple):
+    """The tokens of requests to one model, in one record of that time. `agent` names the sub-agent
+    that made them, `requests` counts them; a `batch` costs half."""
+
+    record: str
+    time: str
+    model: str
+    usage: Usage
+    purpose: Purpose = "answers"
+    batch: bool = False
+    requests: int = 1
+    agent: str = ""
+
+    def price(self, prices: Mapping[str, Price]) -> ModelPrice | None:
+        """The price of its model, None if that is not known."""
+        price = price_of(self.model, prices)
+        return price.in_batch() if price and self.batch else price
+
+
+def bills_of(record: Record) -> Iterator[Bill]:
+    """Yield the bills in a record: none in most."""
+    data = record.data
+    if record.type == SUB_AGENT:
+        agent = agent_label(data)
+        for one in map(object_of, list_of(data.get("spent"))):
+            if (usage := Usage.from_json(one.get("usage"))).total:
+                count, model = one.get("requests"), string_of(one.get("model"))
+                number = count if isinstance(count, int) and count > 0 else 1
+                yield Bill(
+                    record.id, record.time, model, usage, "sub-agents", requests=number, agent=agent
+                )
+    elif record.type in COSTLY and (usage := Usage.from_json(data.get("usage"))).total:
+        purpose, batch = _PURPOSES[record.type], bool(data.get(BATCH))
+        yield Bill(record.id, record.time, string_of(data.get("model")), usage, purpose, batch)
+
+
+def agent_label(fields: Mapping[str, object]) -> str:
+    """A sub-agent's kind and task, from its record or the call that started it."""
+    kind, task = string_of(fields.get("agent")), string_of(fields.get("description"))
+    return ": ".join(filter(None, (kind, task))) or "sub-agent"

@@ -1,0 +1,297 @@
+"""The parts of a session's requests, in their order, each with whose it is. Pure.
+
+A part is a tool's definition, a layer of the system prompt or a block of a message. The parts of
+the next request are those of the last one and what was recorded since; where a record changes what
+was already sent (a mask, a break, a compaction, a repair, another model), the view of all of it is
+built, and what it has in common with the last request stays.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from tui.context.breaks import BREAK
+from tui.context.frame import FRAME, Frame, frame_in
+from tui.context.history import History, Rendering
+from tui.context.level_view import LevelViewer
+from tui.context.overrides import (
+    MEDIA,
+    SPEAKING,
+    SUMMARY,
+    content_of,
+    overlay_in,
+    stand,
+)
+from tui.context.prune import rule_of_json
+from tui.context.record_index import RecordIndex, continues
+from tui.context.repair import CONTINUE
+from tui.context.request_replay import SentFields
+from tui.context.rules.blocks import SERVER_RESULTS, THINKING
+from tui.context.usage.bills import agent_label
+from tui.core.config import Prune
+from tui.core.dataclass import dataclass, field
+from tui.core.messages import Block, Message, as_meant, object_of, string_of, tool_calls
+from tui.session.records import Record, is_prompt, title_of
+from tui.tokens import estimate
+from tui.tools.limits.clamp import Room
+
+Kind: TypeAlias = Literal[
+    "system prompt",
+    "tool definitions",
+    "instruction files",
+    "memory files",
+    "summary",
+    "prompts",
+    "images, documents",
+    "notices",
+    "answers",
+    "thinking",
+    "calls",
+    "results",
+    "sub-agents",
+    "writing summaries",
+    "writing memory notes",
+    "writing titles",
+    "searches",
+    "not recorded",
+]
+"""The kinds of what is paid for."""
+
+_LAYERS: Final[Mapping[str, Kind]] = {
+    "project": "instruction files",
+    "memory": "memory files",
+    "recalled": "memory files",
+}
+_PATHS: Final = ("path", "file_path", "notebook_path")
+_CHANGING: Final = frozenset({"compaction", "uncompaction", "repair", "pin", BREAK, FRAME})
+_FOR_ALL: Final = frozenset({"text", "tool_use"})
+_SERVER_CALL: Final = "server_tool_use"
+
+
+class Owner(NamedTuple):
+    """Whose a part of a request is: its kind, and what it belongs to, "" for nothing. `prompt` is
+    the number of the prompt with which it came, 0 for what is there from the start."""
+
+    kind: Kind
+    tool: str = ""
+    file: str = ""
+    server: str = ""
+    skill: str = ""
+    agent: str = ""
+    prompt: int = 0
+
+
+UNRECORDED: Final = Owner("not recorded")
+
+
+class RequestPart(NamedTuple):
+    """A part of a request with its weight (see `tui.tokens.estimate`)."""
+
+    owner: Owner
+    weight: float
+
+
+def server_of(tool: str) -> str:
+    """The MCP server of a tool, "" for one of our own."""
+    return tool.split("__")[1] if tool.startswith("mcp__") and tool.count("__") > 1 else ""
+
+
+@dataclass(slots=True)
+class Owners:
+    """Tells whose a block is, by all records so far. `cwd` is the folder that files are named
+    from."""
+
+    cwd: str = ""
+    titles: list[str] = field(default_factory=list[str])
+    """The prompts' first words; the first prompt has number 1."""
+    thinks: bool = False
+    """True once an answer had thinking, or anything else that not every model gets."""
+    thoughts: dict[str, float] = field(default_factory=dict[str, float])
+    """The weight of thinking by its signature, where the server has counted it."""
+    _calls: dict[str, Owner] = field(default_factory=dict[str, Owner])
+    _texts: dict[str, Owner] = field(default_factory=dict[str, Owner])
+    _weights: dict[int, tuple[object, float]] = field(
+        default_factory=dict[int, tuple[object, float]]
+    )
+
+    def learn(self, record: Record) -> None:
+        """Take in a record that says something."""
+        if is_prompt(record) and (title := title_of(record.data)) and title != CONTINUE:
+            self.titles.append(title)
+        now = len(self.titles)
+        if record.type == "assistant":
+            self.learn_calls(record)
+        elif record.type in ("user", "notice"):
+            kind: Kind = "notices" if record.type == "notice" else "prompts"
+            for block in content_of(record):
+                text = block.get("text")
+                if isinstance(text, str):
+                    self._texts.setdefault(text, Owner(kind, prompt=now))
+
+    def learn_calls(self, record: Record) -> None:
+        """Take in the calls of an answer."""
+        self.thinks = self.thinks or any(
+            str(block.get("type")) not in _FOR_ALL for block in content_of(record)
+        )
+        for call in tool_calls(content_of(record)):
+            self._calls[str(call.get("id"))] = self._of_call(as_meant(call), len(self.titles))
+
+    def _of_call(self, call: Mapping[str, Any], prompt: int) -> Owner:
+        name, given = string_of(call.get("name")), object_of(call.get("input"))
+        named = (given.get(one) for one in _PATHS)
+        path = next((one for one in named if isinstance(one, str) and one), "")
+        return Owner(
+            "calls",
+            name,
+            self._named(path),
+            server_of(name),
+            string_of(given.get("name")) if name == "skill" else "",
+            agent_label(given) if name == "task" else "",
+            prompt,
+        )
+
+    def _named(self, path: str) -> str:
+        """A path as it is shown: relative to the folder, if it is below it."""
+        inside = self.cwd and path.startswith(self.cwd.rstrip("/") + "/")
+        short = path[len(self.cwd.rstrip("/")) + 1 :] if inside else path
+        return os.path.normpath(short) if short else ""
+
+    def fixed(self, frame: Frame) -> Iterator[RequestPart]:
+        """The parts that every request begins with."""
+        for tool in frame.tools:
+            name = string_of(tool.get("name"))
+            owner = Owner("tool definitions", name, server=server_of(name))
+            yield RequestPart(owner, estimate.json_weight(tool))
+        for name, text in frame.layers:
+            layer, _, file = name.partition(" ")
+            owner = Owner(_LAYERS.get(layer, "system prompt"), file=self._named(file))
+            yield RequestPart(owner, estimate.weight(text))
+
+    def parts(self, messages: Iterable[Message]) -> Iterator[RequestPart]:
+        """The parts of messages. The frame of each counts with its first block."""
+        for message in messages:
+            frame = estimate.MESSAGE_TOKENS
+            for block in message["content"]:
+                owner = self.of(block, message["role"])
+                yield RequestPart(owner, self.weight(block) + frame)
+                frame = 0
+
+    def of(self, block: Block, role: str) -> Owner:
+        """Whose a block is."""
+        kind = str(block.get("type"))
+        if kind == "tool_use":
+            return self._calls.get(str(block.get("id")), Owner("calls"))
+        if kind == "tool_result":
+            call = self._calls.get(str(block.get("tool_use_id")), Owner("results"))
+            return call._replace(kind="results")
+        if kind in THINKING:
+            return Owner("thinking", prompt=len(self.titles))
+        if kind == _SERVER_CALL or kind in SERVER_RESULTS:
+            own: Kind = "calls" if kind == _SERVER_CALL else "results"
+            name = string_of(block.get("name")) or kind.removesuffix("_tool_result")
+            return Owner(own, name, prompt=len(self.titles))
+        if kind in MEDIA:
+            return Owner("images, documents", prompt=len(self.titles))
+        text = string_of(block.get("text"))
+        if kind == "compaction" or text.startswith(SUMMARY):
+            return Owner("summary")
+        if role == "assistant":
+            return Owner("answers", prompt=len(self.titles))
+        return self._texts.get(text, Owner("notices"))
+
+    def weight(self, block: Block) -> float:
+        """The weight of a block; each is weighed once."""
+        if (counted := self.thoughts.get(signature_of(block))) is not None:
+            return counted
+        content = block.get("content")
+        thing: object = content if block.get("type") == "tool_result" and content else block
+        known = self._weights.get(id(thing))
+        if known is None or known[0] is not thing:
+            known = self._weights[id(thing)] = thing, estimate.block_weight(block)
+        return known[1]
+
+
+def signature_of(block: Block) -> str:
+    """What identifies a block of thinking; "" for any other."""
+    if str(block.get("type")) not in THINKING:
+        return ""
+    return string_of(block.get("signature")) or string_of(block.get("data"))
+
+
+class _Receiver(NamedTuple):
+    """Who gets a request: what decides the form of its messages."""
+
+    model: str
+    rendering: Rendering
+    room: Room
+    rule: Prune | None
+
+
+class RequestParts:
+    """Follows the requests of a session along its branches."""
+
+    def __init__(self, owners: Owners) -> None:
+        self._owners = owners
+        self._to: _Receiver | None = None
+        self._frames = RecordIndex({FRAME})
+        self._frame: Frame | None = None
+        self._frame_record: Record | None = None
+        self._count = 0
+        self._last: Record | None = None
+        self._whole = False
+
+    @property
+    def framed(self) -> bool:
+        """True if the record has the tools and the system prompt of the last request."""
+        return self._frame is not None
+
+    def follow(
+        self, path: Sequence[Record], model: str, fields: SentFields | None
+    ) -> tuple[bool, list[RequestPart]]:
+        """Return the parts of a request, with True, or those that it has more than the last one."""
+        frame = next(reversed(self._frames.of(path)), None)
+        if frame is not self._frame_record:
+            self._frame_record, self._frame = frame, frame_in(frame) if frame else None
+        to = _receiver(model, fields, frame, self._frame)
+        grown = continues(path, self._count, self._last)
+        fresh = path[self._count :] if grown else path
+        same = grown and self._count > 0 and to.rule is None and self._receives(to)
+        whole = self._whole or not same or any(map(_changes_others, fresh))
+        # What a level says of all before it is said again for each request.
+        self._whole = (self._whole and same) or any(one.type == "repair" for one in fresh)
+        self._to, self._count = to, len(path)
+        self._last = path[-1] if path else None
+        if not whole:
+            added = History(model, rendering=to.rendering)
+            for record in fresh:
+                if record.type in SPEAKING:
+                    added.add(record, stand(record, None, to.room))
+            return False, [*self._owners.parts(added.messages)]
+        viewer = LevelViewer(to.room, to.rule, to.rendering)
+        messages = viewer.build(path, model=model).messages
+        fixed = self._owners.fixed(self._frame) if self._frame else ()
+        return True, [*fixed, *self._owners.parts(messages)]
+
+    def _receives(self, to: _Receiver) -> bool:
+        """True if a request has the form that one of the last receiver had. Only thinking, and what
+        is like it, depends on the model."""
+        if self._to is None or self._owners.thinks:
+            return to == self._to
+        return to == self._to._replace(model=to.model)
+
+
+def _receiver(
+    model: str, fields: SentFields | None, record: Record | None, frame: Frame | None
+) -> _Receiver:
+    room = frame.room if frame else Room()
+    if fields is None or record is None:
+        return _Receiver(model, Rendering(), room, None)
+    return _Receiver(model, fields.rendering(record), room, rule_of_json(fields.prune))
+
+
+def _changes_others(record: Record) -> bool:
+    """True if a record may change how others are sent."""
+    overlay = overlay_in(record) if record.type == "overlay" else None
+    return record.type in _CHANGING or overlay is not None
