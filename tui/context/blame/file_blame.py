@@ -37,7 +37,7 @@ from tui.context.content_search import ContentSearch, WritingCall
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import HoldfastError
 from tui.core.files import read_small
-from tui.core.formatting import size
+from tui.core.formatting import plural, size
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
 from tui.core.git.history import (
@@ -294,7 +294,7 @@ class _Asking:
         self._sessions = list(_with_sub_agents(self._sessions))
         damaged = [steps.id for steps in self._sessions if steps.lost]
         if lost:
-            self._notes.append(f"{lost} of the sessions can't be read.")
+            self._notes.append(f"{plural(lost, 'session')} can't be read.")
         if damaged:
             some = ", ".join(damaged[:5]) + (", …" if len(damaged) > 5 else "")
             self._notes.append(f"Damaged sessions, which may lack steps: {some}.")
