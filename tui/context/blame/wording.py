@@ -15,10 +15,9 @@ from tui.core.formatting import money, plural
 from tui.core.git.history import CommittedLine
 from tui.core.text_cleaning import one_line
 from tui.provider.prices import price_of
+from tui.session.records import can_be_typed
 
 _LINES: Final = re.compile(r"(\d{1,18})(?:[-,](\+?)(\d{1,18}))?", re.ASCII)
-_ID: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*", re.ASCII)
-"""Ids that a command line may hold: what a session says is pasted into a shell."""
 _LABEL_CHARS: Final = 40
 _BY: Final = {
     "person": "you",
@@ -122,7 +121,7 @@ def open_command(step: RecordedStep) -> str:
     """Return the command line that opens a step's session at its prompt; "" where it has none, or
     where an id isn't one that Holdfast makes."""
     ids = (step.session, step.prompt or "0")
-    if step.kind == "lost" or not all(map(_ID.fullmatch, ids)):
+    if step.kind == "lost" or not all(map(can_be_typed, ids)):
         return ""
     return f"holdfast -r {step.session}" + (f" --at {step.prompt}" if step.prompt else "")
 
@@ -130,7 +129,7 @@ def open_command(step: RecordedStep) -> str:
 def fork_command(step: RecordedStep) -> str:
     """Return the command line that begins again from before a step's prompt, in a copy; "" where
     nothing comes before it, or where a sub-agent took it."""
-    if not _ID.fullmatch(step.before) or step.parent or not open_command(step):
+    if not can_be_typed(step.before) or step.parent or not open_command(step):
         return ""
     return f"holdfast -r {step.session} --at {step.before} --fork"
 
