@@ -1,4 +1,4 @@
-"""Whence each line of a file comes: the one question, asked of all sessions, checkpoints and git.
+"""The origin of each line of a file: the one question, asked of sessions, checkpoints and git.
 
 Nothing is written but the cache, which any of it can be made again from. Everything blocks.
 """
@@ -68,7 +68,7 @@ _HEAD_S: Final = 1.0
 
 
 class LineOrigin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Whence lines come. `makers` are the steps that may have written them, by their numbers in
+    """The origin of lines. `makers` are the steps that may have written them, by their numbers in
     `FileBlame.steps`: exactly one where it is certain; `why` says what is missing otherwise.
     `formatters` only wrote them in another way."""
 
@@ -118,7 +118,7 @@ class FileBlame(msgspec.Struct, frozen=True, omit_defaults=True):
 def blame_file(
     path: Path, folders: Folders, progress: catalog.ReadProgress = lambda _done, _of: None
 ) -> tuple[FileBlame, list[str]]:
-    """Tell whence each line of a file comes; with it, the lines. Raises HoldfastError where the
+    """Tell where each line of a file comes from; with it, the lines. Raises HoldfastError where the
     file can't be read, is too large, or is no text."""
     path = Path(os.path.realpath(path))
     data, changed = _read(path)
@@ -141,7 +141,7 @@ def _read(path: Path) -> tuple[bytes, float]:
         state = path.stat()
         if state.st_size > FILE_BYTES_MAX:
             raise HoldfastError(
-                f"{path.name} is too large to be told line by line: {size(state.st_size)}.",
+                f"{path.name} is too large to follow line by line: {size(state.st_size)}.",
                 hint=f"The limit is {size(FILE_BYTES_MAX)}.",
             )
         data, _ = read_small(path, limit=FILE_BYTES_MAX)
@@ -150,7 +150,7 @@ def _read(path: Path) -> tuple[bytes, float]:
     except OSError as error:
         raise HoldfastError(f"Can't read {path}: {error.strerror or error}.") from error
     if b"\0" in data[:8000]:
-        raise HoldfastError(f"{path.name} is a binary file: it has no lines to tell of.")
+        raise HoldfastError(f"{path.name} is a binary file: it has no lines to ask about.")
     return data, state.st_mtime
 
 
