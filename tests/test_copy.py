@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 FOREIGN = re.compile(
     r"\b(?:shall|anew|stands? (?:here|there|for)|the ways? on|go(?:es)? on with|gone on with"
     r"|go on by (?:it|them)sel(?:f|ves)|counts? (?:at once|from)|what came of it|word for word"
+    r"|whence"
     r"|in the place of|takes? the place of|somebody else|is at work|laid ready|goes along"
     r"|takes? up again|belongs? into|to the byte|leads? elsewhere|(?:is|are) told of"
     r"|what is typed|at the price of|from when on"

@@ -85,6 +85,18 @@ async def test_a_session_of_another_folder_is_not_quoted(world: World) -> None:
     assert "in a session that can't be read from here" in text
 
 
+async def test_a_session_that_says_it_is_another_is_not_quoted(world: World) -> None:
+    """The folder above has one that names itself like one that may be read."""
+    inner, session = world.root / "src", world.sessions[0]
+    own = Session.create(inner, folders=world.folders, clock=SystemClock())
+    own.append("user", content=[{"type": "text", "text": "hello"}], text="hello")
+    claimed = session.file.read_text().replace(f'"id":"{session.id}"', f'"id":"{own.id}"', 1)
+    session.file.write_text(claimed)
+    text = await told(world, f"module.py:{len(world.lines())}", root=inner)
+    assert "Please do" not in text
+    assert "in a session that can't be read from here" in text
+
+
 @pytest.mark.parametrize(
     ("asked", "deny", "words"),
     [

@@ -30,6 +30,7 @@ from tui.core.paths import folders
 from tui.core.workspace import Workspace
 from tui.permissions.sandbox.confinement import Confinement
 from tui.permissions.sandbox.walls import Level
+from tui.session import catalog
 from tui.session.checkpoints.store import store_of
 from tui.session.records import is_prompt
 from tui.session.session import Session
@@ -82,6 +83,23 @@ def test_an_edit_between_others_is_found_with_all_about_it(
     at = err.split(" --at ")[2].split()[0]
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
     assert main(["sessions", "fork", id_, "--at", at]) == 0
+
+
+def test_no_command_is_named_that_a_session_made_up(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id_ = session(root, [write("b", "b1\n")], [write("b", "b2\n")], prompts=("one", "two"))
+    words = ("bisect", id_, "--", "! grep -s b2 b")
+    assert main([*words]) == 0
+    (fork,) = re.findall("sessions fork .* --at (.*)", capsys.readouterr().err)
+    path = catalog.resolve(id_, folders())
+    path.write_text(path.read_text().replace(fork, "$(touch pwned)"))
+    assert main([*words]) == 0
+    assert f"holdfast -r {id_}" in (err := capsys.readouterr().err)
+    assert "pwned" not in err
+    path.write_text(path.read_text().replace(f'"id":"{id_}"', '"id":"--yolo; touch pwned"', 1))
+    assert main([*words]) == 0
+    assert "holdfast -r" not in capsys.readouterr().err
 
 
 def test_a_command_is_found_by_its_checkpoints_alone(

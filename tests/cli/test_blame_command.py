@@ -16,6 +16,8 @@ from tests.support.blame_world import World
 from tui.app.options.parser import parse
 from tui.app.session_path import forked
 from tui.cli.main import main
+from tui.core.errors import SessionError
+from tui.session import catalog
 from tui.session.reader import read
 
 
@@ -99,6 +101,27 @@ def test_the_commands_that_it_names_open_and_fork(
     copy = read(Path(str(options.opening.resume)))
     assert [one.id for one in copy.branch if one.type in {"user", "assistant"}] == said
     assert (options.opening.fork, options.sessions.at) == (False, None)
+
+
+def test_a_fork_without_a_terminal_leaves_no_copy_behind(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = world.sessions[0]
+    before = catalog.files(world.folders)
+    for way in ((), ("--plain",)):
+        assert main(["-r", session.id, "--at", session.prompts[0][0], "--fork", *way]) == 2
+        assert "needs a terminal" in capsys.readouterr().err
+    assert catalog.files(world.folders) == before
+
+
+def test_a_pack_is_named_as_one(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    session = world.sessions[0]
+    pack = world.folder / "a.zip"
+    assert main(["sessions", "pack", session.id, "-o", str(pack)]) == 0
+    with pytest.raises(SessionError) as caught:
+        forked(parse(["-r", str(pack), "--fork"]))
+    assert "looks like a packed session" in caught.value.message
+    assert f"holdfast sessions unpack {pack}" in caught.value.hint
 
 
 def test_a_prompt_after_a_rewind_is_forked_without_what_was_rewound(
@@ -288,6 +311,27 @@ def test_no_text_of_a_session_is_a_field_or_a_line_of_its_own(
     assert [line.partition(":")[0] for line in note.splitlines() if line] == ["src/module.py"]
     assert "Use" in note
     assert key not in note
+
+
+@pytest.mark.parametrize(
+    "evil", ["1; touch pwned", "--yolo", "$(touch pwned)", "1\nholdfast -y", "1\u202e2", "a b"]
+)
+def test_no_command_is_named_that_a_session_made_up(
+    world: World, capsys: pytest.CaptureFixture[str], evil: str
+) -> None:
+    """What is shown is pasted into a shell: an id that isn't one of ours names no command."""
+    (session,) = world.sessions
+    path, last = session.file, len(world.lines())
+    prompt = session.prompts[0][0]
+    whole = path.read_text()
+    path.write_text(whole.replace(json.dumps(prompt), json.dumps(evil)))
+    out = printed(capsys, f"src/module.py:{last}")
+    assert "“Please do part 1" in out
+    assert "go there" not in out
+    assert all(line == line.lstrip() or "holdfast" not in line for line in out.splitlines())
+    path.write_text(whole.replace(f'"id":"{session.id}"', f'"id":{json.dumps(evil)}'))
+    out = printed(capsys, f"src/module.py:{last}")
+    assert f"    go there:    holdfast -r {session.id} --at {prompt}\n" in out, "by its file's name"
 
 
 def test_notes_of_others_stay_whatever_is_in_them(

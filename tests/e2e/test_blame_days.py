@@ -14,7 +14,7 @@ RIGHT = 0.98
 
 
 @pytest.mark.slow
-def test_nearly_every_line_of_ten_files_is_told_whence_it_comes(tmp_path: Path) -> None:
+def test_nearly_every_line_of_ten_files_has_its_origin_told(tmp_path: Path) -> None:
     world, told = simulated(tmp_path / "world", 4, DAYS)
     wrong = [one for one in told if not one.right]
     assert len(told) > 500, world.log

@@ -388,6 +388,16 @@ async def test_a_resumed_session_says_where_it_stands(world: World) -> None:
         assert "half an answer" in face.said
         assert "!make" in face.said
         assert face.began_with == ["queued\nhalf a prompt"]
+        assert "at its end" not in " ".join(face.said)
+
+
+async def test_a_message_to_begin_at_is_said_not_to_count(world: World) -> None:
+    world.add_row("fix the test", hours=1, messages=4)
+    path = world.rows[0].path
+    world.old[path] = OldSession()
+    async with talking(world, choice=SessionChoice(path, message="1")) as (_, face):
+        await until(lambda: "at its end, not at a message" in " ".join(face.said))
+        assert "--fork begins a copy that ends there" in " ".join(face.said)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Weeks of work by two people and three agents on one repository, and whence each line really is.
+"""Weeks of work by two people and three agents on one repository, and the origin of each line.
 
     python -m tests.support.blame_days [--days N] [--seeds N,N,…] [--keep FOLDER]
 

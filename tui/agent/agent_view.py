@@ -205,7 +205,7 @@ class AgentView:
         return await recalled(self._recall_sources(), asked, limits, for_person=for_person)
 
     async def blame(self, path: Path, lines: str) -> tuple[str, str]:
-        """Tell the model whence lines of a file come: the text, and what it is in a few words.
+        """Tell the model where lines of a file come from: the text, and what it is in a few words.
         `path` is one that it may read. Raises HoldfastError where there is no answer."""
         from tui.agent.recall_blame import blamed  # noqa: PLC0415 - on demand
 

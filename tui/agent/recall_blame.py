@@ -90,7 +90,7 @@ def _source(
     if (more := len(makers) - _CANDIDATES) > 0:
         texts.append(f"or {plural(more, 'other step')}")
     texts += [
-        f"written in another way by {words(reader.seen(found.steps[n]), None, prices)[0]}"
+        f"reformatted by {words(reader.seen(found.steps[n]), None, prices)[0]}"
         for n in one.formatters
     ]
     return "\n".join(texts)

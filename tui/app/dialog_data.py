@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ShownLine:
-    """A line of a file as a view shows it, to ask whence it comes. `path` is relative to the
+    """A line of a file as a view shows it, to ask where it comes from. `path` is relative to the
     workspace, "" for the file of the tool call that is shown. `number` counts from 1; `text` is
     None where only the number is known. `removed`: it is one that a diff takes away."""
 

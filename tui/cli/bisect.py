@@ -140,7 +140,7 @@ def run(options: Options) -> int:
     """Exit 0 where the change was found, 1 where it was not."""
     if not options.mcp.words:
         raise UsageError(
-            "Which command? It stands behind --.", hint="holdfast bisect ID -- COMMAND ARGS…"
+            "Which command? Put it after --.", hint="holdfast bisect ID -- COMMAND ARGS…"
         )
     states, root = _states(options)
     launch = _launch(options, root)

@@ -34,7 +34,7 @@ from tui.core.text_cleaning import one_line
 from tui.session.checkpoints.entries import Change, CheckpointError
 from tui.session.checkpoints.scratch import differing
 from tui.session.reader import LoadedSession
-from tui.session.records import FILE_CHANGE, Record, is_prompt, title_of
+from tui.session.records import FILE_CHANGE, Record, can_be_typed, is_prompt, title_of
 
 _NAMED: Final = 12
 _LINES: Final = 20
@@ -410,9 +410,11 @@ def _next_commands(options: Options, made: Sequence[_Made]) -> Iterator[tuple[st
     if len(made) != 1 or made[0].origin is None:
         return
     id_, origin = made[0].state.session.header.id, made[0].origin
+    if not can_be_typed(id_):
+        return
     if origin.request:
         yield "What the model was sent", f"holdfast sessions view {id_} --at {origin.request}"
-    if origin.fork_at:
+    if can_be_typed(origin.fork_at):
         command = f"holdfast sessions fork {id_} --at {origin.fork_at}"
         yield "Fork the conversation from before it", command
     if options.sessions.branch is None:

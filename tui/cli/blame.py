@@ -1,4 +1,4 @@
-"""`holdfast blame FILE[:LINES]`: whence each line of a file comes, by the sessions' record.
+"""`holdfast blame FILE[:LINES]`: where each line of a file comes from, as the sessions tell.
 
 Nothing is written but the cache, and git's notes where they are asked for.
 """
@@ -67,7 +67,7 @@ _WIDTH: Final = 80
 
 
 def run(options: Options) -> int:
-    """Print, or note in git, whence lines come. Returns the exit code."""
+    """Print, or note in git, where lines come from. Returns the exit code."""
     path, wanted = asked_lines(str(options.target or ""), workspace_of(options))
     found, lines = blame_file(path, folders(), reading_progress)
     first, last = line_range(wanted, len(lines), path.name)
@@ -147,7 +147,7 @@ def _commit_time(commit: CommittedLine | None) -> str:
 def _source(
     found: FileBlame, lines: Sequence[int], number: int, prices: Mapping[str, Price]
 ) -> list[str]:
-    """The lines that say whence a block comes, and how to go there; commands are never cut."""
+    """The lines that say where a block comes from, and how to go there; commands are never cut."""
     place = lines[0]
     one = found.origins[found.of[place]]
     makers = [found.steps[n] for n in one.makers]
@@ -158,9 +158,7 @@ def _source(
         texts.append(_cut(f"{head} {first}" if certain else f"    - {first}"))
         texts += [_cut(f"    {text}") for text in more]
         texts += [f"    {what:<12} {command}" for what, command in _commands(step)]
-    return texts + [
-        _cut(f"    written in another way by {label(found.steps[n])}") for n in one.formatters
-    ]
+    return texts + [_cut(f"    reformatted by {label(found.steps[n])}") for n in one.formatters]
 
 
 def _cut(text: str) -> str:

@@ -256,7 +256,11 @@ _RUN_BY = {
 def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
     if options.opening.fork:
         from tui.app.session_path import forked  # noqa: PLC0415
+        from tui.core import plain_detection  # noqa: PLC0415
 
+        printing = options.printing
+        if not (options.opening.background or printing.headless or printing.for_claude):
+            plain_detection.need_terminal("Holdfast needs a terminal for a conversation.")
         options = forked(options)
     if options.command == "chat" and _means_worktree(options):
         from tui.app.worktree_session import in_worktree  # noqa: PLC0415

@@ -278,7 +278,7 @@ def _written(
     else:
         note(f"Written to {options.out}.")
     for line in made.cannot:
-        note(f"It can't be sure to work: {line}.")
+        note(f"It may not work everywhere: {line}.")
     if made.secrets:
         note(f"Removed {plural(made.secrets, 'secret')}.")
     if checked is not None:

@@ -8,6 +8,7 @@ Imported before the first frame, so it imports as little as `tui.core.theme_cach
 from __future__ import annotations
 
 import os
+import sys
 
 from tui.core.theme_cache import folder
 
@@ -30,6 +31,14 @@ def why(argv: Sequence[str]) -> str:
     if os.environ.get("TERM", "") in DUMB:
         return "dumb"
     return "configured" if _configured() else ""
+
+
+def need_terminal(sentence: str, hint: str = 'Without one, use: holdfast -p "…"') -> None:
+    """Raise UsageError, which says the sentence and the hint, if there is no terminal."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        from tui.core.errors import UsageError  # noqa: PLC0415 - see above
+
+        raise UsageError(sentence, hint=hint)
 
 
 def _configured() -> bool:

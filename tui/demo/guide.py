@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from tui.core import theme_cache
+from tui.core import plain_detection, theme_cache
 from tui.core.dataclass import dataclass
-from tui.core.errors import UsageError
 from tui.core.paths import folders
 from tui.core.toml_files import parse_toml
 from tui.provider.practice.script import Fault
@@ -27,8 +25,7 @@ if TYPE_CHECKING:
 
 def need_terminal(what: str, *, hint: str) -> None:
     """Raise UsageError if there is no terminal to show `what` on."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError(f"{what} needs a terminal.", hint=hint)
+    plain_detection.need_terminal(f"{what} needs a terminal.", hint)
 
 
 def theme_of(options: Options) -> str:

@@ -20,12 +20,11 @@ The conversation (`tui.app.conversation`), in an event loop beside it; of the te
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tui.core import plain_detection
-from tui.core.errors import HoldfastError, UsageError
+from tui.core.errors import HoldfastError
 
 if TYPE_CHECKING:
     from tui.app.options.arguments import Options
@@ -49,11 +48,7 @@ def open_plain(options: Options) -> int:
         UsageError: If there is no terminal. Errors of opening the first session are raised as they
             are.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError(
-            "Plain lines need a terminal.",
-            hint='Without one, use: holdfast -p "…"',
-        )
+    plain_detection.need_terminal("Plain lines need a terminal.")
     from tui.app.launch_config import scratch_of  # noqa: PLC0415 - as those below: not before it is sure
 
     with scratch_of(options) as scratch:

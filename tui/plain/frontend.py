@@ -49,6 +49,10 @@ _OF_THE_CONTEXT: Final = frozenset(
     {"break", "break_billed", "compaction", "exam", "memory", "overlay", "uncompaction"}
 )
 _WORDS: Final = 300
+_AT_ITS_END: Final = (
+    "Plain lines continue a session at its end, not at a message."
+    " /rewind goes back; --fork begins a copy that ends there."
+)
 
 FindView: TypeAlias = Callable[["PlainFrontend", str, str], Coroutine[Any, Any, None] | None]
 """Returns the coroutine for a command that only plain lines have, by name and argument; None for a
@@ -205,12 +209,14 @@ class PlainFrontend:
         if choice.path is not None:
             self.say("Opening the session.")
 
-    async def show_session(self, agent: Agent, choice: SessionChoice) -> None:  # noqa: ARG002 - as the port has it
-        """Say the session's title and the last messages."""
+    async def show_session(self, agent: Agent, choice: SessionChoice) -> None:
+        """Say the session's title and the last messages, and that it is at its end."""
         self.failed = self.interrupted = None
         session = agent.session
         if any(record.type == "user" for record in session.records):
             self.terminal.say(*_last_words(session.records, session.title))
+        if choice.message:
+            self.say(_AT_ITS_END)
 
     async def pick_session(self) -> SessionChoice | None:
         rows = await self.services.list_sessions()

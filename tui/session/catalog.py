@@ -121,6 +121,13 @@ def check_ours(path: Path, folders: Folders) -> None:
             return
         recognised = any(is_ours(value) for _, value in parse(split(file.read), Findings()))
     if not recognised:
+        from zipfile import is_zipfile  # noqa: PLC0415 - seldom needed
+
+        if is_zipfile(path):
+            raise SessionError(
+                f"{path} looks like a packed session.",
+                hint=f"Unpack it first: holdfast sessions unpack {path}",
+            )
         from tui.session import importers  # noqa: PLC0415 - seldom needed
 
         if importers.recognise(path) is not None:

@@ -230,6 +230,13 @@ def new_id(now: datetime, after: str = "") -> str:
     return f"{stamp:014x}{secrets.token_hex(3)}"
 
 
+def can_be_typed(id_: str) -> bool:
+    """True for an id that a command line can hold as it is. All of ours can; a session's file may
+    come from anybody, and what is shown is pasted into a shell."""
+    return _TYPED.fullmatch(id_) is not None
+
+
+_TYPED = late_pattern(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 _ID = late_pattern(r"[0-9a-f]{20}")
 _LAST_STAMP = (1 << 56) - 1
 

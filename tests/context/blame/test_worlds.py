@@ -316,7 +316,10 @@ def test_a_commit_that_only_formats_what_was_pulled_leaves_it_its_commit(tmp_pat
     world.close()
 
 
-def test_a_file_that_was_moved_after_the_last_checkpoint_keeps_its_lines(tmp_path: Path) -> None:
+@pytest.mark.parametrize("committed", [(True,), (False,), (True, False), (True, True)])
+def test_a_file_that_was_moved_after_the_last_checkpoint_keeps_its_lines(
+    tmp_path: Path, committed: tuple[bool, ...]
+) -> None:
     world = World(tmp_path / "world", 16)
     session = world.session()
     session.edit("edit_file", world.changed(world.lines()))
@@ -324,8 +327,10 @@ def test_a_file_that_was_moved_after_the_last_checkpoint_keeps_its_lines(tmp_pat
     session.save()
     world.commit()
     world.tick()
-    world.rename()
-    world.commit(words="another name")
+    for with_commit in committed:
+        world.rename()
+        if with_commit:
+            world.commit(words="another name")
     wrong = [one for one in world.told() if one[1] != one[2]]
     assert wrong == []
     world.close()

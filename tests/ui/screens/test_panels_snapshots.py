@@ -501,7 +501,7 @@ WROTE = RecordedStep(
 )
 
 
-def whence(*keys: str, certain: bool = True) -> Callable[[Stage], Shot]:
+def origin(*keys: str, certain: bool = True) -> Callable[[Stage], Shot]:
     """The answer about a line; one that isn't certain has two candidates."""
 
     def show(stage: Stage) -> Shot:
@@ -600,8 +600,8 @@ PICTURES: Pictures = {
     "permissions": Picture(PermissionsScreen, decided()),
     "no decision yet": Picture(PermissionsScreen, decided(any_=False), state=True),
     "changes": Picture(DiffScreen, changes),
-    "whence a line comes": Picture(WhyScreen, whence()),
-    "whence a line may come": Picture(WhyScreen, whence("n", certain=False), state=True),
+    "whence a line comes": Picture(WhyScreen, origin()),
+    "whence a line may come": Picture(WhyScreen, origin("n", certain=False), state=True),
     "a session to read": Picture(ReadSessionScreen, read_there, state=True),
     "usage by prompt": Picture(UsageScreen, spent()),
     "usage by tool": Picture(UsageScreen, spent("right", "right", "home"), state=True),

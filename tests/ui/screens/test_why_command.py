@@ -105,8 +105,8 @@ async def test_what_is_uncertain_says_so_with_its_candidates(
     told.put(told.root, [*told.lines(), ("made by one of them", "")])
     told.tick(1)
     for mine, call in ((one, call_one), (two, call_two)):
-        mine.result(call, "run_command", {})
         mine.checkpoint(by="call", call=call)
+        mine.result(call, "run_command", {})
         mine.save()
     async with running(world) as (app, pilot):
         said = await asked(app, pilot, f"/why src/module.py:{lines + 1}")

@@ -1,4 +1,4 @@
-"""`B` in views of diffs and files: whence the line comes, and the way to its session."""
+"""`B` in views of diffs and files: where the line comes from, and the way to its session."""
 
 from __future__ import annotations
 
@@ -11,20 +11,26 @@ import pytest
 import tui.session.checkpoints.store as store_module
 from tests.support import blame_world
 from tests.support.clock import ManualClock
+from tests.support.script import Ask
 from tests.support.world import World
-from tests.ui.screens.driving import ROOMY, begun, running, until
+from tests.ui.screens.driving import ROOMY, begun, running, say, turn, until
+from tests.ui.screens.test_approval_of_calls import asked_about
 from tui.app.commands import why
 from tui.app.conversation import Conversation
 from tui.app.services import SessionChoice
 from tui.context.ledger_items import Item
+from tui.core.errors import HoldfastError
 from tui.session import catalog
+from tui.session.copies import write_session
 from tui.session.reader import read
+from tui.session.records import Header
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.context_item import ContextItemScreen, ItemTexts
 from tui.ui.screens.read_screen import FileScreen, show_file
 from tui.ui.screens.read_session import ReadSessionScreen
 from tui.ui.screens.reports import DiffScreen
 from tui.ui.screens.why import WhyScreen
+from tui.ui.widgets.approval import ApprovalModal
 from tui.ui.widgets.conversation.items import ToolItem, UserItem
 
 
@@ -66,6 +72,12 @@ def seen(app: HoldfastApp) -> str:
     """All that is on the screen."""
     strips = app.screen._compositor.render_strips()  # pyright: ignore[reportPrivateUsage]
     return "\n".join(strip.text for strip in strips)
+
+
+def toasts(app: HoldfastApp) -> str:
+    """What the notifications say, which a test's screen doesn't draw."""
+    told = app._notifications  # pyright: ignore[reportPrivateUsage]
+    return "\n".join(one.message for one in told)
 
 
 def foot(screen: WhyScreen) -> str:
@@ -269,7 +281,7 @@ async def test_a_conversation_without_a_file_says_so(world: World) -> None:
         await begun(app, pilot)
         app.chat.conversation.focus()
         await pilot.press("B")
-        await until(pilot, lambda: "No file here" in seen(app))
+        await until(pilot, lambda: "Choose an edit" in seen(app))
 
 
 async def test_the_output_beside_the_conversation_answers(
@@ -316,3 +328,107 @@ async def test_what_the_model_read_of_a_file_answers_in_f2(
         await until(pilot, lambda: isinstance(app.screen, WhyScreen))
         assert isinstance(app.screen, WhyScreen)
         assert app.screen.explained[0] == "Why src/module.py:8"
+
+
+async def test_an_approval_answers_for_the_line_that_goes_and_stays_open(
+    told: blame_world.World, world: World
+) -> None:
+    """`B` asks, and nothing in its screens answers the question beneath."""
+    edit = {"path": "src/module.py", "old_string": "last\n", "new_string": "final\n"}
+    world.scripts.append(turn(Ask(*await asked_about(told.root, "edit_file", **edit))))
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+        world.clock.elapsed += 0.6
+        question = app.screen
+        assert await title_after_b(app, pilot) == f"Why src/module.py:{len(told.lines())}"
+        screen = app.screen
+        assert isinstance(screen, WhyScreen)
+        await until(pilot, lambda: "Please do part 2" in seen(app))
+        await pilot.press("f")
+        await until(pilot, lambda: "Stop the agent first" in foot(screen))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ReadSessionScreen))
+        await pilot.press("r", "escape")
+        await until(pilot, lambda: app.screen is screen)
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is question)
+        assert world.agent.answers == []
+
+
+async def test_b_held_down_or_pressed_again_while_it_reads_asks_once(
+    told: blame_world.World, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks: list[object] = []
+    release = threading.Event()
+
+    def slow(*given: object) -> None:
+        asks.append(given[0])
+        release.wait(30)
+        raise HoldfastError("no answer")
+
+    monkeypatch.setattr(why, "located", slow)
+    async with running(world) as (app, pilot):
+        app.push_screen(DiffScreen("changes", diff_of(told, "+last")))
+        await until(pilot, lambda: isinstance(app.screen, DiffScreen))
+        await pilot.press(*["B"] * 50)
+        await until(pilot, lambda: bool(asks))
+        release.set()
+        await until(pilot, lambda: "no answer" in seen(app))
+        assert len(asks) == 1
+        await pilot.press("escape")
+        assert isinstance(app.screen, DiffScreen)
+
+
+async def test_a_sub_agents_session_is_read_but_not_forked(
+    told: blame_world.World, world: World
+) -> None:
+    parent = told.sessions[0]
+    child = told.session()
+    child.prompt()
+    child.edit("edit_file", [*told.lines(), ("by the sub-agent", "")])
+    header = Header(
+        child.id, told.clock.iso(), str(told.root), "holdfast test", parent_session=parent.id
+    )
+    write_session(
+        parent.file.with_suffix("") / f"20260101T000000Z-{child.id}.jsonl", header, child.records
+    )
+    async with running(world) as (app, pilot):
+        screen = await asked(app, pilot, diff_of(told, "+by the sub-agent"))
+        assert [key for key, _ in screen.explained[1]][:2] == ["enter", "← →"]
+        await pilot.press("f")
+        await until(pilot, lambda: "A sub-agent wrote it" in foot(screen))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ReadSessionScreen))
+        await until(pilot, lambda: f"Please do part 2 of {child.id}" in seen(app))
+        assert f"session {child.id} · read-only here" in seen(app)
+        assert "f fork" not in seen(app)
+        await pilot.press("f")
+        await until(pilot, lambda: "A sub-agent wrote it" in toasts(app))
+        assert isinstance(app.screen, ReadSessionScreen)
+
+
+async def test_enter_in_the_own_session_goes_to_the_prompt_in_the_chat(
+    told: blame_world.World, world: World
+) -> None:
+    """In the chat no copy of it is shown to read; above another screen it is."""
+    session = told.sessions[0]
+    session.prompt()
+    session.save()
+    last = ToolItem("one", "edit_file", state="ok", diff=diff_of(told, "+last"), folded=False)
+    async with running(world, choice=SessionChoice(session.file)) as (app, pilot):
+        view = app.chat.conversation
+        await until(pilot, lambda: len(view.items) > 2)
+        app.chat.add(last)
+        view.focus()
+        view.go_to(last)
+        await title_after_b(app, pilot)
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen is app.chat)
+        item = view.cursor
+        assert isinstance(item, UserItem)
+        assert item.text == f"Please do part 2 of {session.id}"
+        assert view.has_focus
+        await asked(app, pilot, diff_of(told, "+last"))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ReadSessionScreen))

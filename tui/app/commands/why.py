@@ -56,7 +56,7 @@ async def why(conversation: Conversation, asked: str) -> None:
 async def answer_why(
     conversation: Conversation, asked: str, show: Callable[[WhyAnswer], None]
 ) -> None:
-    """Find whence the lines come and show that."""
+    """Find where the lines come from and show that."""
     services, frontend = conversation.services, conversation.frontend
 
     async def answer() -> None:
@@ -92,7 +92,7 @@ def looked_up(
 
 
 async def line_answer(conversation: Conversation, line: ShownLine) -> WhyAnswer:
-    """Return whence a line comes that a view shows. Raises HoldfastError where there is no answer;
+    """Return where a line of a view comes from. Raises HoldfastError where there is no answer;
     cancelled, it stops reading."""
     services = conversation.services
     work = partial(
@@ -143,12 +143,12 @@ def _place(line: ShownLine, lines: Sequence[str], name: str) -> int:
         return places[0]
     if places:
         raise HoldfastError(
-            f"{name} has this line {plural(len(places), 'time')} by now.",
+            f"{name} has this line {plural(len(places), 'time')}.",
             hint=f"Ask about one by its number: /why {name}:{places[0]}",
         )
     raise HoldfastError(
         f"This line isn't in {name} any more.",
-        hint=f"It was removed or changed. /why {name} tells of those that are there.",
+        hint=f"It was removed or changed. /why {name} answers about those that are.",
     )
 
 

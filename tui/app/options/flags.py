@@ -318,7 +318,7 @@ COMMANDS = (
     ),
     Command(
         ("replay",),
-        "run recorded prompts again where they began, judged by the checks of then",
+        "run recorded prompts again where they began, judged by the checks that were green",
         (
             *_models(),
             *_group(
@@ -419,7 +419,7 @@ COMMANDS = (
     ),
     _sessions(
         "distill",
-        "make a script, a task file or a skill of what counted in a session",
+        "turn what counted in a session into a script, a task file or a skill",
         _ID,
         _flag("--as", "what to make (script)", choices=SHAPES, dest="shape"),
         _flag("--check", "run the script in a copy of the first state, and compare the files"),
@@ -487,7 +487,7 @@ COMMANDS = (
     ),
     Command(
         ("blame",),
-        "tell whence each line of a file comes: which prompt, call, person or commit",
+        "say where each line of a file comes from: which prompt, call, person or commit",
         (
             _flag(
                 "--porcelain",
@@ -497,7 +497,7 @@ COMMANDS = (
             ),
             _flag(
                 "--notes",
-                "note at git's commits which prompts wrote their lines",
+                "add git notes on which prompts wrote each commit's lines",
                 dest="shape",
                 const="notes",
             ),

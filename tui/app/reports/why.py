@@ -111,18 +111,19 @@ def _step(
         yield Row("model", facts)
     if time:
         yield Row("time", (time,))
-    yield Row("session", (step.session,))
+    yield Row("session", (one_line(step.session),))
     if ways:
         yield from (Row(*way) for way in commands_for(answer, step))
 
 
 def commands_for(answer: WhyAnswer, step: RecordedStep) -> Iterator[tuple[str, tuple[str]]]:
     """Yield what leads to a step's prompt, and to a session that begins before it."""
+    command = open_command(step)
     if step.session == answer.own:
         yield "open", ("This is the session that is open.",)
-    elif step.session in answer.here and step.prompt:
+    elif command and step.session in answer.here and step.prompt:
         yield "open", (f"/resume {step.session} {step.prompt}",)
-    elif command := open_command(step):
+    elif command:
         yield "open", (command,)
     if command := fork_command(step):
         yield "fork", (command,)

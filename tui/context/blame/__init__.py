@@ -1,4 +1,4 @@
-"""Blame: whence each line of a file comes, by the record. `blame_file` is the way in.
+"""Blame: where each line of a file comes from, as sessions tell. `blame_file` is the way in.
 
 `steps` reads what a session may have changed, `index` keeps that; `timeline` folds it with
 checkpoints into the states of a file, `trace` follows the lines through them, by `line_match` and

@@ -1,4 +1,4 @@
-"""Whence each line of a file comes: the one question, asked of all sessions, checkpoints and git.
+"""The origin of each line of a file: the one question, asked of sessions, checkpoints and git.
 
 Nothing is written but the cache, which any of it can be made again from. Everything blocks.
 """
@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -36,7 +37,7 @@ from tui.context.content_search import ContentSearch, WritingCall
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import HoldfastError
 from tui.core.files import read_small
-from tui.core.formatting import size
+from tui.core.formatting import plural, size
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
 from tui.core.git.history import (
@@ -46,6 +47,7 @@ from tui.core.git.history import (
     committed_text,
     former_name,
     head_moves,
+    uncommitted_former_name,
     worktree_tops,
 )
 from tui.core.paths import Folders
@@ -66,7 +68,7 @@ _HEAD_S: Final = 1.0
 
 
 class LineOrigin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Whence lines come. `makers` are the steps that may have written them, by their numbers in
+    """The origin of lines. `makers` are the steps that may have written them, by their numbers in
     `FileBlame.steps`: exactly one where it is certain; `why` says what is missing otherwise.
     `formatters` only wrote them in another way."""
 
@@ -116,7 +118,7 @@ class FileBlame(msgspec.Struct, frozen=True, omit_defaults=True):
 def blame_file(
     path: Path, folders: Folders, progress: catalog.ReadProgress = lambda _done, _of: None
 ) -> tuple[FileBlame, list[str]]:
-    """Tell whence each line of a file comes; with it, the lines. Raises HoldfastError where the
+    """Tell where each line of a file comes from; with it, the lines. Raises HoldfastError where the
     file can't be read, is too large, or is no text."""
     path = Path(os.path.realpath(path))
     data, changed = _read(path)
@@ -139,7 +141,7 @@ def _read(path: Path) -> tuple[bytes, float]:
         state = path.stat()
         if state.st_size > FILE_BYTES_MAX:
             raise HoldfastError(
-                f"{path.name} is too large to be told line by line: {size(state.st_size)}.",
+                f"{path.name} is too large to follow line by line: {size(state.st_size)}.",
                 hint=f"The limit is {size(FILE_BYTES_MAX)}.",
             )
         data, _ = read_small(path, limit=FILE_BYTES_MAX)
@@ -148,7 +150,7 @@ def _read(path: Path) -> tuple[bytes, float]:
     except OSError as error:
         raise HoldfastError(f"Can't read {path}: {error.strerror or error}.") from error
     if b"\0" in data[:8000]:
-        raise HoldfastError(f"{path.name} is a binary file: it has no lines to tell of.")
+        raise HoldfastError(f"{path.name} is a binary file: it has no lines to ask about.")
     return data, state.st_mtime
 
 
@@ -238,9 +240,7 @@ class _Asking:
 
     def _seen(self, place: _Place) -> float:
         """When the last checkpoint was taken that would hold the file: git has it, at least."""
-        if place.checkout is None or not (name := self._name()):
-            return 0.0
-        if committed_text(place.checkout, "HEAD", name) is None:
+        if not self._committed_name:
             return 0.0
         return max((view.history.last for view, _ in place.views), default=0.0)
 
@@ -294,7 +294,7 @@ class _Asking:
         self._sessions = list(_with_sub_agents(self._sessions))
         damaged = [steps.id for steps in self._sessions if steps.lost]
         if lost:
-            self._notes.append(f"{lost} of the sessions can't be read.")
+            self._notes.append(f"{plural(lost, 'session')} can't be read.")
         if damaged:
             some = ", ".join(damaged[:5]) + (", …" if len(damaged) > 5 else "")
             self._notes.append(f"Damaged sessions, which may lack steps: {some}.")
@@ -353,8 +353,9 @@ class _Asking:
             if renamed is None:
                 break
             at, old = renamed
-            chain = [replace(found[at], first=False), *found[at + 1 :], *chain]
-            until = found[at].time - 1e-6
+            if found:
+                chain = [replace(found[at], first=False), *found[at + 1 :], *chain]
+                until = found[at].time - 1e-6
             if place.path == self._path:
                 self._names.append(str(old))
             path = old
@@ -383,7 +384,11 @@ class _Asking:
         return timeline(place.path, self._sessions, views, self._contents.rewritten, until)
 
     def _renamed(self, path: Path, found: Sequence[StateChange]) -> tuple[int, Path] | None:
-        """The last state that begins with a rename, and the path from before; None without one."""
+        """The last state that begins with a rename, and the path from before; None without one.
+        A name that no state is known under may have been on the way to another."""
+        if not found:
+            old = self._former(path)
+            return None if old is None else (0, old)
         for at in range(len(found) - 1, -1, -1):
             change = found[at]
             if not change.digest or (at and found[at - 1].digest):
@@ -402,8 +407,10 @@ class _Asking:
         checkout = self._checkout
         if checkout is not None and path.is_relative_to(checkout.top):
             with suppress(GitError):
-                if name := former_name(checkout, str(path.relative_to(checkout.top))):
-                    return checkout.top / name
+                name = str(path.relative_to(checkout.top))
+                moved = name == self._name() != self._committed_name
+                if former := self._committed_name if moved else former_name(checkout, name):
+                    return checkout.top / former
         return None
 
     def _gone_with(self, path: Path, change: StateChange) -> Path | None:
@@ -488,11 +495,23 @@ class _Asking:
         top = self._checkout.top if self._checkout else self._path.parent
         return str(self._path.relative_to(top)) if self._path.is_relative_to(top) else ""
 
+    @cached_property
+    def _committed_name(self) -> str:
+        """The file's path in HEAD, which it may have left by a rename since; "" for none."""
+        checkout, name = self._checkout, self._name()
+        if checkout is None or not name:
+            return ""
+        with suppress(GitError):
+            if committed_text(checkout, "HEAD", name) is not None:
+                return name
+            return uncommitted_former_name(checkout, name)
+        return ""
+
     def _commits(self, lines: Sequence[str]) -> list[CommittedLine | None]:
         """The commit of each line that HEAD has, by git."""
         found: list[CommittedLine | None] = [None] * len(lines)
-        checkout = self._checkout
-        if checkout is None or not (name := self._name()):
+        checkout, name = self._checkout, self._committed_name
+        if checkout is None or not name:
             return found
         try:
             text = committed_text(checkout, "HEAD", name)

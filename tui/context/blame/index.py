@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tui.context.blame.steps import SessionSteps, decoded, encoded, steps_of
+from tui.core.dataclass import replace
 from tui.core.errors import SessionError
 from tui.session.cache_database import CacheDatabase, key_of, transaction
-from tui.session.catalog import ReadProgress, SessionFileState
+from tui.session.catalog import ReadProgress, SessionFileState, id_of
 from tui.session.reader import read
 
 _DATABASE: Final = CacheDatabase(
     "blame.sqlite3",
-    3,
+    4,
     """
 CREATE TABLE session(
     path BLOB PRIMARY KEY, changed INTEGER, size INTEGER, steps BLOB
@@ -44,7 +45,9 @@ def steps_in(
         if steps is None:
             progress(len(fresh), stale)
             with suppress(SessionError, OSError):
-                steps = steps_of(read(Path(path)))
+                loaded = read(Path(path))
+                named = replace(loaded.header, id=id_of(Path(path)))  # whatever it says it is
+                steps = steps_of(replace(loaded, header=named))
                 with suppress(UnicodeEncodeError):  # odd bytes in a path: read again next time
                     data = encoded(steps)
                     steps = decoded(data)

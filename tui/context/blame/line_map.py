@@ -1,4 +1,4 @@
-"""Whence the lines of one version of a text come in the version before: a function of both. Pure.
+"""The lines of one version of a text that those of the next come from. Pure.
 
 Lines that both share are kept; blocks that were taken away in one place and put in another have
 moved; what a formatter may have made of others was rewritten.
@@ -45,7 +45,7 @@ class LineMap(NamedTuple):
 
 
 def line_map(old: Sequence[str], new: Sequence[str], reformatted: Reformatted) -> LineMap:
-    """Find whence each line of the new version comes."""
+    """Find where each line of the new version comes from."""
     if reformatted == "all":
         return LineMap(len(new), _reformatted(old, new))
     blocks = matching_blocks(old, new)
@@ -75,7 +75,7 @@ def line_map(old: Sequence[str], new: Sequence[str], reformatted: Reformatted) -
 
 
 def composed(first: LineMap, second: LineMap) -> LineMap:
-    """Find whence each line comes that went through two steps, each with its map."""
+    """Find where each line comes from that went through two steps, each with its map."""
     sources = {
         run.new + k: (run.old + k, run.rewritten) for run in first.runs for k in range(run.size)
     }

@@ -1,4 +1,4 @@
-"""Lines that a formatter has only written in another way: whence each of them comes. Pure.
+"""Lines that a formatter has only written in another way: where each of them comes from. Pure.
 
 What a formatter leaves is compared without blanks, quotes, trailing commas, semicolons and the
 brackets that it adds around a wrapped expression.

@@ -34,7 +34,7 @@ _BRINGS_BACK: Final = frozenset({"git", "rewind", "person", "lost"})
 
 
 class StepOrigin(NamedTuple):
-    """Whence a line comes: the step that wrote it, or all that may have, and why that isn't
+    """The origin of a line: the step that wrote it, or all that may have, and why that isn't
     certain; `formatters` are the steps that only wrote it in another way."""
 
     makers: tuple[RecordedStep, ...]
@@ -72,7 +72,7 @@ class CommittedFile(Protocol):
     def digest(self) -> str: ...
 
     def sources(self, places: Sequence[int]) -> Sequence[LineSource | None]:
-        """Whence the lines at some places come. Asks git."""
+        """The origins of the lines at some places. Asks git."""
         ...
 
 
@@ -84,8 +84,8 @@ class BlameSources(Protocol):
         ...
 
     def line_map(self, old: str, new: str, reformatted: Reformatted) -> LineMap | None:
-        """Whence the lines of a content come in another, both by their hashes; None where the new
-        one isn't kept."""
+        """The lines of a content that those of another come from, both by their hashes; None where
+        the new one isn't kept."""
         ...
 
     def edit_map(self, old: str, new: str) -> LineMap | None:

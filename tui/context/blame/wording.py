@@ -15,6 +15,7 @@ from tui.core.formatting import money, plural
 from tui.core.git.history import CommittedLine
 from tui.core.text_cleaning import one_line
 from tui.provider.prices import price_of
+from tui.session.records import can_be_typed
 
 _LINES: Final = re.compile(r"(\d{1,18})(?:[-,](\+?)(\d{1,18}))?", re.ASCII)
 _LABEL_CHARS: Final = 40
@@ -92,9 +93,9 @@ def words(
         case "lost":
             return ["A session that is gone."]
         case "job":
-            return [f"A background command of session {step.session}."]
+            return [f"A background command of session {one_line(step.session)}."]
         case "rewind":
-            return [f"A rewind in session {step.session}."]
+            return [f"A rewind in session {one_line(step.session)}."]
         case _:
             said = f" for “{one_line(step.said)}”" if step.said else ""
             usd = cost(step, prices)
@@ -107,7 +108,8 @@ def label(step: RecordedStep) -> str:
     """Name a call: its tool, or its command."""
     if step.kind == "edit" or not step.label:
         return one_line(step.tool) or "an edit by a sub-agent"
-    return f"`{one_line(step.label)[:_LABEL_CHARS]}`"
+    line = one_line(step.label)
+    return f"`{line if len(line) <= _LABEL_CHARS else f'{line[: _LABEL_CHARS - 1]}…'}`"
 
 
 def allowed_by(step: RecordedStep) -> str:
@@ -116,8 +118,10 @@ def allowed_by(step: RecordedStep) -> str:
 
 
 def open_command(step: RecordedStep) -> str:
-    """Return the command line that opens a step's session at its prompt; "" where it has none."""
-    if not step.session or step.kind == "lost":
+    """Return the command line that opens a step's session at its prompt; "" where it has none, or
+    where an id isn't one that Holdfast makes."""
+    ids = (step.session, step.prompt or "0")
+    if step.kind == "lost" or not all(map(can_be_typed, ids)):
         return ""
     return f"holdfast -r {step.session}" + (f" --at {step.prompt}" if step.prompt else "")
 
@@ -125,7 +129,7 @@ def open_command(step: RecordedStep) -> str:
 def fork_command(step: RecordedStep) -> str:
     """Return the command line that begins again from before a step's prompt, in a copy; "" where
     nothing comes before it, or where a sub-agent took it."""
-    if not step.before or step.parent or not open_command(step):
+    if not can_be_typed(step.before) or step.parent or not open_command(step):
         return ""
     return f"holdfast -r {step.session} --at {step.before} --fork"
 

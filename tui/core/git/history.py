@@ -114,6 +114,14 @@ def former_name(checkout: Checkout, path: str) -> str:
     return words[1] if len(words) == 3 and words[2] == path else ""
 
 
+def uncommitted_former_name(checkout: Checkout, path: str) -> str:
+    """The name that HEAD has a file by which was renamed since, as by `git mv`; "" for none."""
+    diff = ("diff", "--no-ext-diff", "-M", "--diff-filter=R", "--name-status", "-z", "HEAD", "--")
+    words = checkout.git(*diff).split("\0")
+    names = dict(zip(words[2::3], words[1::3], strict=False))
+    return names.get(path, "")
+
+
 def worktree_tops(checkout: Checkout) -> list[str]:
     """The folders of all work trees of the repository, the main one first."""
     output = checkout.git("worktree", "list", "--porcelain")

@@ -303,7 +303,7 @@ async def mark(
 
 
 def ask_line(frontend: ScreenFrontend, line: ShownLine | None) -> None:
-    """Show whence a line comes that a view shows; one without a path is of the call whose output is
+    """Show where a line of a view comes from; one without a path is of the call whose output is
     shown."""
     from tui.ui.screens.why import WhyScreen  # noqa: PLC0415 - on demand
 

@@ -233,7 +233,7 @@ class ContextItemScreen(BaseScreen, Screen[str]):
         self.query_one("#notice", NoticeLine).say(message, "success")
 
     def action_ask_line(self) -> None:
-        """Ask whence the line comes that is at the top of this side."""
+        """Ask where the line comes from that is at the top of this side."""
         line = self._side.view.asked_line() if self._file else None
         self.post_message(LineAsked(line and replace(line, path=self._file)))
 

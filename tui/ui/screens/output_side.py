@@ -258,7 +258,7 @@ class OutputSide(CachedVertical):
             self.say(f"Copied {plural(len(text), 'character')}.")
 
     def action_ask_line(self) -> None:
-        """Ask whence the line comes that is at the top of what is in sight."""
+        """Ask where the line comes from that is at the top of what is in sight."""
         from tui.ui.widgets.asked_line import LineAsked  # noqa: PLC0415
 
         line = self.copy.view.asked_line() if self.whole else self.output.asked_line()

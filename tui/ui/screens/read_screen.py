@@ -68,7 +68,7 @@ class ReadScreen(Dialog[None]):
         return action != "ask_line" or ("B", "why") in self.KEYS
 
     def action_ask_line(self) -> None:
-        """Ask whence the line comes that is at the top of what is in sight."""
+        """Ask where the line comes from that is at the top of what is in sight."""
         self.post_message(LineAsked(self.asked_line()))
 
     def action_copy(self) -> None:
@@ -77,8 +77,8 @@ class ReadScreen(Dialog[None]):
 
 
 class FileScreen(ReadScreen):
-    """The text of a file to read; `B` asks whence a line comes. `text` is as the file's lines are,
-    one by one."""
+    """The text of a file to read; `B` asks where a line comes from. `text` is as the file's lines
+    are, one by one."""
 
     KEYS = (("B", "why"), *ReadScreen.KEYS)
 

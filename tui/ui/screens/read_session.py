@@ -21,6 +21,7 @@ from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError
 from tui.core.gc_pause import gc_pause
 from tui.core.paths import Folders
+from tui.core.text_cleaning import one_line
 from tui.session import catalog
 from tui.session.branches import branch_with
 from tui.session.reader import read
@@ -110,7 +111,7 @@ class ReadSessionScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportInco
         read, width = self._read, self.size.width
         facts = ["damaged"] if read.damaged else []
         facts += ["without the prompt"] if read.entry is None else []
-        facts += [f"session {self._step.session}", "read-only here"]
+        facts += [f"session {one_line(self._step.session)}", "read-only here"]
         name = whole_words(read.title or "untitled", max(16, width // 2))
         title = Content.assemble((name, "bold"), (f"  {' · '.join(facts)}", "$text-muted"))
         self.query_one("#title", Static).update(title)

@@ -96,7 +96,7 @@ class DoctorScreen(Dialog[None]):
 
 
 class DiffScreen(ReadScreen):
-    """A diff to read; `B` asks whence a line comes."""
+    """A diff to read; `B` asks where a line comes from."""
 
     DEFAULT_CSS = "DiffScreen #box { width: 96%; background: $background; padding: 0 1; }"
     KEYS = (("B", "why"), *ReadScreen.KEYS)

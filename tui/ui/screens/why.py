@@ -1,4 +1,4 @@
-"""Whence a line of a file comes (`B`, as /why says it), and the session that it leads to."""
+"""The origin of a line of a file (`B`, as /why says it), and the session that it leads to."""
 
 from __future__ import annotations
 

@@ -7,9 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.core import gc_pause
+from tui.core import gc_pause, plain_detection
 from tui.core.compiled_sources import compiled_once
-from tui.core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,10 +31,7 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
     Raises:
         UsageError: If there is no terminal. Errors of loading are raised as they are.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError(
-            "The full screen needs a terminal.", hint='Without one, use: holdfast -p "…"'
-        )
+    plain_detection.need_terminal("The full screen needs a terminal.")
     if not sys.stderr.isatty():
         sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one still gets the log
     gc_pause.short_turns()

@@ -348,7 +348,7 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
         return self.decision.risk == "high-risk"
 
     def action_ask_line(self) -> None:
-        """Ask whence a line comes that the edit would take away."""
+        """Ask where a line comes from that the edit would take away."""
         preview = self.query_one("#preview", VerticalScroll)
         lines = [
             diff.asked_line(round(preview.scroll_y), preview.size.height, sign="-")

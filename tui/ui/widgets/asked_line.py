@@ -1,4 +1,4 @@
-"""The question whence a line of a file comes, as every view of diffs and files puts it (`B`)."""
+"""The question where a line comes from, as every view of diffs and files asks it (`B`)."""
 
 from __future__ import annotations
 

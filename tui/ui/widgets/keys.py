@@ -434,7 +434,7 @@ _TABLES = (
     ("Tasks (Ctrl+T)", TASK_KEYS, "TasksScreen"),
     ("Sessions (F3)", SESSION_KEYS, "SessionsScreen"),
     ("Branches (/tree)", BRANCH_KEYS, "BranchesScreen"),
-    ("Whence a line comes (B)", WHY_KEYS, "WhyScreen"),
+    ("Where a line comes from (B)", WHY_KEYS, "WhyScreen"),
     ("A session, to read", READ_SESSION_KEYS, "ReadSessionScreen"),
     ("Usage (/usage)", USAGE_KEYS, "UsageScreen"),
     ("Debug view (F12)", VERBOSE_KEYS, "DebugLogScreen"),

@@ -445,7 +445,7 @@ class ConversationView(ItemsView):
         copy(self, text)
 
     def action_ask_line(self) -> None:
-        """Ask whence a line of a file comes: the first changed one in sight of the card under the
+        """Ask where a line comes from: the first changed one in sight of the card under the
         cursor, else of the nearest card that has a file."""
         from tui.ui.widgets.asked_line import LineAsked  # noqa: PLC0415 - not for the first frame
 
@@ -459,7 +459,7 @@ class ConversationView(ItemsView):
         if (line := next(filter(None, lines), None)) is not None:
             self.post_message(LineAsked(line))
         else:
-            self.say("No file here: choose an edit, or a file that was read.")
+            self.say("Choose an edit or a file first.")
 
     def _asked_line(self, index: int) -> ShownLine | None:
         item, skipped = self._items[index], self._gap(index) + 1
