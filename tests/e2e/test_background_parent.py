@@ -318,13 +318,19 @@ def test_signals_that_the_first_ignored_are_heeded_by_the_others(
     holdfast: Program, env: dict[str, str], serve: Serve, kept: Folders
 ) -> None:
     env["ANTHROPIC_BASE_URL"] = serve(WRITE, WRITE).url
-    script = ["sh", "-c", 'trap "" QUIT; exec "$@"', "sh", *HOLDFAST, "--bg", "do it"]
-    done = subprocess.run(script, cwd=holdfast.work, env=env, capture_output=True, check=True)
-    first = background.find(kept, done.stdout.decode().split()[4], SystemClock().now())
+
+    def begun(*before: str) -> BackgroundSession:
+        done = subprocess.run(
+            [*before, *HOLDFAST, "--bg", "do it"],
+            cwd=holdfast.work, env=env, capture_output=True, check=True,
+        )  # fmt: skip
+        return background.find(kept, done.stdout.decode().split()[4], SystemClock().now())
+
+    first = begun("sh", "-c", 'trap "" QUIT; exec "$@"', "sh")
     waiting(kept, first)
     before = signal.signal(signal.SIGQUIT, signal.SIG_DFL)  # a job in the background ignores it
     try:
-        second = started(kept, holdfast)
+        second = begun()
     finally:
         signal.signal(signal.SIGQUIT, before)
     waiting(kept, second)

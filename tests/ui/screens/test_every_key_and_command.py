@@ -82,7 +82,7 @@ COMMANDS: dict[str, Seen] = {
     "pin": says("No tool call here to pin"),
     "memory": says("No MEMORY.md"),
     "status": reports("Status"),
-    "usage": reports("Usage in tokens"),
+    "usage": shows("UsageScreen"),
     "cost": reports("Usage in tokens"),
     "model other": lambda _, world: world.agent.models.current == "other",
     "retry": says("Nothing to retry"),
