@@ -83,7 +83,7 @@ COMMANDS: dict[str, Seen] = {
     "memory": says("No MEMORY.md"),
     "status": reports("Status"),
     "usage": shows("UsageScreen"),
-    "cost": reports("Usage in tokens"),
+    "cost": shows("UsageScreen"),
     "model other": lambda _, world: world.agent.models.current == "other",
     "retry": says("Nothing to retry"),
     "think": switches("think"),
