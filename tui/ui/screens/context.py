@@ -58,7 +58,8 @@ FOLLOW_S = 1.0
 class ContextScreen(TableScreen[None]):
     """The next request as a table of its items.
 
-    `tell` gets the events of changes made here; `root` is the workspace.
+    `tell` gets the events of changes made here; `root` is the workspace; `past` shows the context
+    at an earlier request.
     """
 
     CSS_PATH = "context.tcss"
@@ -68,9 +69,15 @@ class ContextScreen(TableScreen[None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#rows"
 
-    def __init__(self, agent: Agent, tell: Callable[[Fact], None], root: Path = Path()) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        tell: Callable[[Fact], None],
+        root: Path = Path(),
+        past: Callable[[Agent], None] | None = None,
+    ) -> None:
         super().__init__()
-        self._agent, self._tell, self._root = agent, tell, root
+        self._agent, self._tell, self._root, self._past = agent, tell, root, past
         self._records_seen = -1
         self._undo: list[ContextChange] = []
         self._items: Sequence[LedgerRow] = ()
@@ -284,6 +291,11 @@ class ContextScreen(TableScreen[None]):
         text = await asyncio.to_thread(_printed, sent, records)
         pane.show(LineFile(text))
         pane.view.focus()
+
+    def action_past(self) -> None:
+        """Go back to what the model saw at earlier requests."""
+        if self._past is not None:
+            self._past(self._agent)
 
     def row_chosen(self, index: int) -> None:
         item = self.shown[index].item

@@ -211,6 +211,7 @@ KEYS = (
     ("t a k", "sort"),
     ("y", "copy"),
     ("tab", "request"),
+    ("h", "history"),
     ("esc", "back"),
 )
 REQUEST_KEYS = (("/", "find"), ("y", "copy"), ("tab", "items"), ("esc", "back"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
@@ -17,11 +18,10 @@ from tui.app.reports.timeline import moment_lines, moment_title, prompt_steps
 from tui.app.reports.timeline_picture import legend
 from tui.context.timeline import SessionTimeline
 from tui.core.formatting import duration, money, plural, tokens
-from tui.core.gc_pause import gc_pause
 from tui.core.text_cleaning import one_line
 from tui.session.records import Record
 from tui.ui.screens.table_screen import SHORT, whole_words
-from tui.ui.screens.timeline_moment import MomentOpener
+from tui.ui.screens.timeline_moment import MomentOpener, folded
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.keys import TIMELINE_KEYS, Keys, bindings, in_rows
 from tui.ui.widgets.notices import NoticeLine
@@ -46,6 +46,7 @@ _KEYS: Final[Keys] = (
     ("b", "break"),
     ("t", "red/green"),
     ("+ -", "zoom"),
+    ("h", "context then"),
     ("w", "files then"),
     ("x", "trouble"),
     ("esc", "back"),
@@ -138,7 +139,7 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         self._show_title("Reading the record…")
         try:
             records = tuple(self._records)
-            self.timeline = await asyncio.to_thread(_folded, self.timeline, records, self._prices)
+            self.timeline = await asyncio.to_thread(folded, self.timeline, records, self._prices)
         finally:
             self._reading = False
         self._draw(first=True)
@@ -259,6 +260,15 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
             step = self.timeline.steps[self.view.cursor]
             self._say(await self._opener.workspace(self._agent, step))
 
+    def action_past(self) -> None:
+        """Show the context at the request under the cursor, or at the last one before it."""
+        before = bisect_right(self.timeline.requests.steps, self.view.cursor)
+        if not before:
+            self._say("Nothing had been sent by then.")
+            return
+        step = self.timeline.steps[self.timeline.requests.steps[before - 1]]
+        self._opener.past(self._agent, step.record, self.timeline)
+
     def action_copy(self) -> None:
         if self.timeline.steps:
             lines = moment_lines(self.timeline, self.view.cursor)
@@ -268,15 +278,3 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
     def _say(self, problem: str) -> None:
         if problem:
             self.notice.say(problem)
-
-
-def _folded(
-    known: SessionTimeline, records: Sequence[Record], prices: Mapping[str, Price]
-) -> SessionTimeline:
-    """Fold records: what is new of them into what is known, or all of them. Blocks."""
-    with gc_pause():
-        if known.prices == prices and known.follow(records):
-            return known
-        made = SessionTimeline(prices)
-        made.extend(records)
-        return made

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from textual.app import App, ComposeResult
@@ -17,9 +16,9 @@ from textual.widgets import Static
 from tui.app.reports.session import diff_until
 from tui.context import request_assembly
 from tui.context.request_replay import RequestReplay
-from tui.context.timeline import TimelineStep
-from tui.core.files import known_key
+from tui.context.timeline import SessionTimeline, TimelineStep
 from tui.core.formatting import plural
+from tui.core.gc_pause import gc_pause
 from tui.core.messages import blocks_of, string_of, text_of
 from tui.core.text_cleaning import clean, one_line
 from tui.session.records import Record
@@ -34,6 +33,7 @@ from tui.ui.widgets.panes import PaneRule
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
+    from tui.core.config import Price
     from tui.ui.frontend import ScreenFrontend
 
 _CHARS: Final = 200_000
@@ -88,8 +88,7 @@ class MomentOpener:
             await open_sub_agent(self._frontend, step.call_id)
             return ""
         if step.kind == "request" and step.number:
-            data = self._frontend.services.folders.data
-            sent = await asyncio.to_thread(_sent, step, records, data)
+            sent = await asyncio.to_thread(sent_request, step.number, records)
             if sent is not None:
                 self._app.push_screen(SentRequestScreen(*sent))
                 return ""
@@ -101,6 +100,24 @@ class MomentOpener:
         text = await asyncio.to_thread(_text, step, records, record)
         self._app.push_screen(ReadScreen(one_line(step.label), text))
         return ""
+
+    def past(self, agent: Agent, record: str = "", timeline: SessionTimeline | None = None) -> None:
+        """Show the context as the model saw it at a request, by the id of its record; "" is the
+        last one. `timeline` is that of the session, if it is known."""
+        from tui.ui.screens.context_past import ContextPastScreen  # noqa: PLC0415 - it needs this
+
+        frontend, known = self._frontend, timeline
+        prices = frontend.services.settings.now.prices
+        if known is None:  # nobody else may add to it meanwhile
+            known, frontend.timeline = frontend.timeline, None
+
+        def fold(records: Sequence[Record]) -> SessionTimeline:
+            if timeline is not None:
+                return timeline
+            frontend.timeline = made = folded(known, records, prices)
+            return made
+
+        self._app.push_screen(ContextPastScreen(agent, fold, record))
 
     async def workspace(self, agent: Agent, step: TimelineStep) -> str:
         """Show what the session had changed in the workspace by a step. Returns why it can't be
@@ -114,21 +131,33 @@ class MomentOpener:
         return ""
 
 
+def folded(
+    known: SessionTimeline | None, records: Sequence[Record], prices: Mapping[str, Price]
+) -> SessionTimeline:
+    """Fold records: what is new of them into what is known, or all of them. Blocks."""
+    with gc_pause():
+        if known is not None and known.prices == prices and known.follow(records):
+            return known
+        made = SessionTimeline(prices)
+        made.extend(records)
+        return made
+
+
 def _record(records: Sequence[Record], id_: str) -> Record | None:
     return next((one for one in reversed(records) if one.id == id_), None)
 
 
-def _sent(step: TimelineStep, records: Sequence[Record], data: Path) -> tuple[str, str] | None:
-    """What the request of a step is, and its text; None where the record doesn't say how it was
+def sent_request(number: int, records: Sequence[Record]) -> tuple[str, str] | None:
+    """Rebuild a request: what it is, and its text; None where the record doesn't say how it was
     sent. Blocks."""
-    replay = RequestReplay(records, known_key(data))
-    if step.number not in replay.requests:
+    replay = RequestReplay(records)
+    if number not in replay.requests:
         return None
-    replayed = replay.at(step.number)
+    replayed = replay.at(number)
     if replayed.request is None:
-        return f"Request {step.number}", f"It can't be rebuilt: {replayed.problem}."
+        return f"Request {number}", f"It can't be rebuilt: {replayed.problem}."
     how = f"not as sent: {replayed.problem}" if replayed.problem else "exactly as it was sent"
-    return f"Request {step.number}, {how}", request_assembly.printed(replayed.request)
+    return f"Request {number}, {how}", request_assembly.printed(replayed.request)
 
 
 def _text(step: TimelineStep, records: Sequence[Record], record: Record | None) -> str:
