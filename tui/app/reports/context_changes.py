@@ -25,11 +25,11 @@ def change_summary(
 ) -> str:
     """The difference in one sentence. `steps` are the breaks and other changes between them."""
     found = context_difference(before, after)
-    facts = [f"{plural(len(items), 'item')} {name}" for name, items in _groups(found)]
+    facts = [f"{len(items):,} {name}" for name, items in _groups(found)]
     restarts = sum(step.kind == "break" for step in steps)
     facts += [plural(restarts, "cache restart")] if restarts else []
     size = _signed(after.tokens - before.tokens)
-    return f"since request {before.number}: {size} tokens · {', '.join(facts) or 'nothing'}"
+    return f"since request {before.number}: {size} · {', '.join(facts) or 'the same items'}"
 
 
 def change_lines(

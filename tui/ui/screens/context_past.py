@@ -19,7 +19,7 @@ from tui.app.reports.context_changes import (
     changes_between,
     request_diff,
 )
-from tui.app.reports.timeline import moment_title
+from tui.app.reports.timeline import moment_lines, moment_title
 from tui.context.masks import record_of
 from tui.context.past_context import SeenContext, seen_at
 from tui.context.request_replay import RequestReplay
@@ -63,7 +63,7 @@ class ContextPastScreen(TableScreen[None]):
     """
 
     DEFAULT_CSS = """
-    ContextPastScreen #strip { height: 6; }
+    ContextPastScreen #strip { height: 5; }
     ContextPastScreen.-short #strip { height: 3; }
     ContextPastScreen #moment { height: 2; padding: 0 1; text-wrap: nowrap; }
     """
@@ -200,7 +200,8 @@ class ContextPastScreen(TableScreen[None]):
         self._say_title(" · ".join(facts))
         width = self.size.width - 2
         place = self.timeline.requests.steps[self.place]
-        lines = [moment_title(self.timeline, place), self._changed(seen)]
+        clock = moment_title(self.timeline, place).partition(" · ")[0]
+        lines = [f"{clock} · {moment_lines(self.timeline, place)[-1]}", self._changed(seen)]
         self.put("moment", Content("\n".join(whole_words(line, width) for line in lines)))
         self._show_rows(seen, width)
 
@@ -329,4 +330,4 @@ class ContextPastScreen(TableScreen[None]):
         self._open(f"{' · '.join(facts)}, in request {seen.number}", texts.sent or "(not sent)")
 
     def _open(self, title: str, text: str) -> None:
-        self.app.push_screen(SentRequestScreen(title, text))  # pyright: ignore[reportUnknownMemberType]
+        self.app.push_screen(SentRequestScreen(title, text, wrap=True))  # pyright: ignore[reportUnknownMemberType]

@@ -55,9 +55,9 @@ class SentRequestScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportInco
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "dismiss", "back", show=False)]
     AUTO_FOCUS: ClassVar[str | None] = None
 
-    def __init__(self, title: str, text: str) -> None:
+    def __init__(self, title: str, text: str, *, wrap: bool = False) -> None:
         super().__init__()
-        self._title, self._text = title, text
+        self._title, self._text, self._wrap = title, text, wrap
 
     def compose(self) -> ComposeResult:
         yield Static(Content.styled(self._title, "bold"), id="title")
@@ -67,6 +67,7 @@ class SentRequestScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportInco
 
     def on_mount(self) -> None:
         pane = self.query_one(FilePane)
+        pane.view.wrap = self._wrap
         pane.show(LineFile(self._text))
         pane.view.focus()
 
