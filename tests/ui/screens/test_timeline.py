@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -24,12 +25,14 @@ from tests.ui.screens.driving import (
     turn,
     until,
 )
+from tui.context.timeline import SessionTimeline
 from tui.session.records import Record
 from tui.ui.screens.read_screen import ReadScreen
 from tui.ui.screens.reports import DiffScreen
 from tui.ui.screens.timeline import TimelineScreen
 from tui.ui.screens.timeline_moment import MomentOpener, SentRequestScreen
 from tui.ui.widgets.conversation.items import AssistantItem
+from tui.ui.widgets.timeline_view import TimelineView
 
 
 @asynccontextmanager
@@ -256,3 +259,28 @@ async def test_without_colors_the_parts_differ_by_their_characters(monkeypatch: 
         picture = "".join(rows[: [row[:9].strip() for row in rows].index("cache")])
         assert set("▒█░▚") <= set(picture)
         assert "▚ thinking" in words(screen, "legend")
+
+
+async def test_a_long_session_is_drawn_while_it_is_read_and_keys_are_served(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slices, pictures = list[int](), list[int]()
+    extend, show = SessionTimeline.extend, TimelineView.show
+
+    def extended(timeline: SessionTimeline, records: Sequence[Record]) -> None:
+        slices.append(len(records))
+        extend(timeline, records)
+
+    def shown(view: TimelineView, timeline: SessionTimeline, cursor: int) -> None:
+        pictures.append(timeline.count)
+        show(view, timeline, cursor)
+
+    monkeypatch.setattr(SessionTimeline, "extend", extended)
+    monkeypatch.setattr(TimelineView, "show", shown)
+    records = WorkedSession(words=5).made(80, 12)
+    async with looking(records) as (screen, pilot, _):
+        await pilot.press("home")
+        await until(pilot, lambda: pictures[-1] == len(records))
+        assert max(slices) <= 200
+        assert len(pictures) > 2
+        assert screen.view.cursor == 0

@@ -381,7 +381,7 @@ def _mixed(
     while floor < end and layer < len(tops):
         top = tops[layer]
         if top > floor:
-            inside.append(((top if top < end else end) - floor, roles[layer]))
+            inside.append(((min(end, top)) - floor, roles[layer]))
             floor = top
         layer += 1
     filled = 8 if floor > end else floor - bottom

@@ -18,10 +18,11 @@ from tui.app.reports.timeline import moment_lines, moment_title, prompt_steps
 from tui.app.reports.timeline_picture import legend
 from tui.context.timeline import SessionTimeline
 from tui.core.formatting import duration, money, plural, tokens
+from tui.core.gc_pause import gc_pause
 from tui.core.text_cleaning import one_line
 from tui.session.records import Record
 from tui.ui.screens.table_screen import SHORT, whole_words
-from tui.ui.screens.timeline_moment import MomentOpener, folded
+from tui.ui.screens.timeline_moment import MomentOpener
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.keys import TIMELINE_KEYS, Keys, bindings, in_rows
 from tui.ui.widgets.notices import NoticeLine
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
 FOLLOW_S: Final = 1.0
 """Seconds between updates while a turn runs behind it."""
 TALL: Final = 32
-_AT_ONCE: Final = 500
-"""Most new records that are added without a thread."""
+_SLICE: Final = 200
+"""Records that are added at a time: about 4 ms."""
+_FIRST: Final = 1000
+"""Records after which the first picture is drawn."""
 _SORTS: Final = {"prompt": "prompt", "context": "cache restart", "trouble": "trouble"}
 _KEYS: Final[Keys] = (
     ("enter", "open"),
@@ -123,7 +126,7 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         if self._reading:
             return
         records, known = self._records, self.timeline
-        if not 0 <= len(records) - known.count <= _AT_ONCE:
+        if not 0 <= len(records) - known.count <= _SLICE:
             self._read()
             return
         count = known.count
@@ -134,15 +137,26 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
 
     @work(group="read", exclusive=True)
     async def _read(self) -> None:
-        """Fold what is not yet known, in a thread."""
-        self._reading = True
+        """Fold what is not yet known, in slices between which keys are served, and draw what there
+        is each time that it has doubled."""
+        self._reading, drawn = True, 0
         self._show_title("Reading the record…")
+        records = tuple(self._records)
         try:
-            records = tuple(self._records)
-            self.timeline = await asyncio.to_thread(folded, self.timeline, records, self._prices)
+            with gc_pause():
+                known = self.timeline
+                if known.prices != self._prices or not known.follow(records[: known.count]):
+                    self.timeline = SessionTimeline(self._prices)
+                while (count := self.timeline.count) < len(records):
+                    self.timeline.extend(records[count : count + _SLICE])
+                    if (count := self.timeline.count) >= max(_FIRST, 2 * drawn):
+                        self._draw(first=not drawn)
+                        self._show_title(f"Reading the record… {100 * count // len(records)} %")
+                        drawn = count
+                    await asyncio.sleep(0)
         finally:
             self._reading = False
-        self._draw(first=True)
+        self._draw(first=not drawn)
         if steps := prompt_steps(self.timeline, self._prompt):
             self.view.move_to(self.timeline.steps.index(steps[0]))
         self._prompt = ""
