@@ -16,7 +16,7 @@ _FIXED: Final = ("system", "tools")
 
 
 @dataclass(frozen=True, slots=True)
-class SeenContext:
+class ContextThen:
     """The items of a request, in their order. `stands` are the stand-ins of those that were not
     sent as recorded, by id. `problem` says why there are none, "" otherwise."""
 
@@ -44,14 +44,14 @@ class ContextDifference:
     edited: tuple[tuple[Item, Item], ...]
 
 
-def seen_at(replay: RequestReplay, number: int, tokens: int = 0) -> SeenContext:
+def seen_at(replay: RequestReplay, number: int, tokens: int = 0) -> ContextThen:
     """List the items of a request, rebuilt from its record. `tokens` is what the server counted for
     it, which the items then share; 0 if that isn't known."""
     if number not in replay.requests:
-        return SeenContext(number, problem="the record doesn't say how it was sent")
+        return ContextThen(number, problem="the record doesn't say how it was sent")
     found = replay.seen(number)
     if isinstance(found, str):
-        return SeenContext(number, problem=found)
+        return ContextThen(number, problem=found)
     view, frame, model = found
     ledger = Ledger(model)
     ledger.fixed(frame.layers, frame.tools)
@@ -61,10 +61,10 @@ def seen_at(replay: RequestReplay, number: int, tokens: int = 0) -> SeenContext:
     if tokens:
         ledger.count(tokens)
     items = tuple(ledger.items(images=True))
-    return SeenContext(number, items, view.stands, _texts(frame))
+    return ContextThen(number, items, view.stands, _texts(frame))
 
 
-def context_difference(before: SeenContext, after: SeenContext) -> ContextDifference:
+def context_difference(before: ContextThen, after: ContextThen) -> ContextDifference:
     """Compare what the model sees in two requests."""
     old = {item.id: item for item in before.items}
     new = {item.id: item for item in after.items}

@@ -19,7 +19,8 @@ from tui.agent.agent import Agent
 from tui.core.facts import Overlay
 from tui.ui.screens.context import ContextScreen
 from tui.ui.screens.context_past import ContextPastScreen
-from tui.ui.screens.timeline_moment import MomentOpener, SentRequestScreen
+from tui.ui.screens.sent_request import SentRequestScreen
+from tui.ui.screens.timeline_moment import MomentOpener
 from tui.ui.widgets.file_viewer.pane import FilePane
 
 
@@ -45,7 +46,7 @@ async def past(
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: session_open(app))
         opener = MomentOpener(app.frontend)
-        await app.push_screen(ContextScreen(agent, lambda _: None, root, opener.past))
+        await app.push_screen(ContextScreen(agent, lambda _: None, root, opener))
         await pilot.press("h")
         await until(pilot, lambda: isinstance(app.screen, ContextPastScreen))
         screen: Any = app.screen

@@ -29,8 +29,9 @@ from tui.context.timeline import SessionTimeline
 from tui.session.records import Record
 from tui.ui.screens.read_screen import ReadScreen
 from tui.ui.screens.reports import DiffScreen
+from tui.ui.screens.sent_request import SentRequestScreen
 from tui.ui.screens.timeline import TimelineScreen
-from tui.ui.screens.timeline_moment import MomentOpener, SentRequestScreen
+from tui.ui.screens.timeline_moment import MomentOpener
 from tui.ui.widgets.conversation.items import AssistantItem
 from tui.ui.widgets.timeline_view import TimelineView
 

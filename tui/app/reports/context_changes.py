@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tui.app.reports.timeline import step_line
-from tui.context.past_context import ContextDifference, SeenContext, context_difference
+from tui.context.past_context import ContextDifference, ContextThen, context_difference
 from tui.context.request_difference import difference, unified
 from tui.context.request_replay import RequestReplay
 from tui.context.timeline import SessionTimeline, TimelineStep
@@ -21,7 +21,7 @@ _LABEL: Final = 100
 
 
 def change_summary(
-    before: SeenContext, after: SeenContext, steps: Sequence[TimelineStep] = ()
+    before: ContextThen, after: ContextThen, steps: Sequence[TimelineStep] = ()
 ) -> str:
     """The difference in one sentence. `steps` are the breaks and other changes between them."""
     found = context_difference(before, after)
@@ -33,7 +33,7 @@ def change_summary(
 
 
 def change_lines(
-    before: SeenContext, after: SeenContext, steps: Sequence[TimelineStep] = ()
+    before: ContextThen, after: ContextThen, steps: Sequence[TimelineStep] = ()
 ) -> list[str]:
     """The difference in words: how many tokens, what was added, what went and how, which fixed
     parts have another text, and what that cost. `steps` are as for `change_summary`."""

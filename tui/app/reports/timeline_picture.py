@@ -81,6 +81,15 @@ def whole(timeline: SessionTimeline) -> Window:
     return Window(0.0, max(timeline.now, 1.0) * 1.0001)
 
 
+def aligned(timelines: Sequence[SessionTimeline]) -> list[Window]:
+    """Windows of one length with all of several sessions, their first prompts in one column."""
+    firsts = [next(iter(timeline.marks["prompt"].times), 0.0) for timeline in timelines]
+    before = max(firsts)
+    pairs = zip(timelines, firsts, strict=True)
+    after = max(whole(timeline).end - first for timeline, first in pairs)
+    return [Window(first - before, first + after) for first in firsts]
+
+
 def label_width(width: int) -> int:
     """The cells of the labels in a picture of that width."""
     return LABEL if width >= NARROW else 6
@@ -95,7 +104,14 @@ def picture(
     below = _rows(timeline, window, edges, height)
     chart = max(1, height - len(below))
     rows = [*_chart(timeline, edges, chart, colors=colors), *below]
+    ended = bisect_left(edges, whole(timeline).end)
+    if ended < columns:  # beyond it there is nothing, and nothing goes on
+        rows = [replace(row, cells=_until(row.cells, ended)) for row in rows]
     return [replace(row, label=row.label[: label_width(width)]) for row in rows]
+
+
+def _until(cells: Sequence[Cell], column: int) -> Sequence[Cell]:
+    return [*cells[:column], *[_EMPTY] * (len(cells) - column)]
 
 
 def legend(width: int, *, colors: bool = True) -> list[tuple[str, str]]:

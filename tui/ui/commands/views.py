@@ -234,7 +234,7 @@ async def context(frontend: ScreenFrontend, _: str) -> None:
 
     if agent := frontend.conversation.open_agent():
         root, opener = frontend.services.workspace, MomentOpener(frontend)
-        screen = ContextScreen(agent, frontend.renderer.show, root, opener.past)
+        screen = ContextScreen(agent, frontend.renderer.show, root, opener)
         frontend.app.push_screen(screen)
 
 

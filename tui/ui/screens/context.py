@@ -43,6 +43,7 @@ from tui.ui.widgets.row_list import RowList
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
+    from tui.ui.screens.timeline_moment import MomentOpener
 
 LONG = 300
 """With more records, a price is worked out only for a row on which the cursor rests."""
@@ -58,8 +59,8 @@ FOLLOW_S = 1.0
 class ContextScreen(TableScreen[None]):
     """The next request as a table of its items.
 
-    `tell` gets the events of changes made here; `root` is the workspace; `past` shows the context
-    at an earlier request.
+    `tell` gets the events of changes made here; `root` is the workspace; `opener` shows the
+    context at an earlier request.
     """
 
     CSS_PATH = "context.tcss"
@@ -74,10 +75,10 @@ class ContextScreen(TableScreen[None]):
         agent: Agent,
         tell: Callable[[Fact], None],
         root: Path = Path(),
-        past: Callable[[Agent], None] | None = None,
+        opener: MomentOpener | None = None,
     ) -> None:
         super().__init__()
-        self._agent, self._tell, self._root, self._past = agent, tell, root, past
+        self._agent, self._tell, self._root, self._opener = agent, tell, root, opener
         self._records_seen = -1
         self._undo: list[ContextChange] = []
         self._items: Sequence[LedgerRow] = ()
@@ -294,8 +295,8 @@ class ContextScreen(TableScreen[None]):
 
     def action_past(self) -> None:
         """Go back to what the model saw at earlier requests."""
-        if self._past is not None:
-            self._past(self._agent)
+        if self._opener is not None:
+            self._opener.past(self._agent)
 
     def row_chosen(self, index: int) -> None:
         item = self.shown[index].item

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on, work
@@ -21,18 +21,19 @@ from tui.app.reports.context_changes import (
 )
 from tui.app.reports.timeline import moment_lines, moment_title
 from tui.context.masks import record_of
-from tui.context.past_context import SeenContext, seen_at
+from tui.context.past_context import ContextThen, seen_at
 from tui.context.request_replay import RequestReplay
 from tui.context.timeline import SessionTimeline, TimelineStep
 from tui.context.token_ledger import Kind
 from tui.core.formatting import money, plural, tokens
+from tui.core.gc_pause import gc_pause
 from tui.core.text_cleaning import one_line
 from tui.session.records import Record
 from tui.ui.screens import context_rows
 from tui.ui.screens.context_item import texts_of
 from tui.ui.screens.context_rows import LedgerRow
+from tui.ui.screens.sent_request import SentRequestScreen, sent_request
 from tui.ui.screens.table_screen import TableScreen, whole_words
-from tui.ui.screens.timeline_moment import SentRequestScreen, sent_request
 from tui.ui.widgets.keys import PAST_KEYS, Keys, bindings
 from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.row_list import RowList
@@ -59,7 +60,7 @@ _SORTS: Final = {"prompt": "prompt", "context": "change of the context"}
 class ContextPastScreen(TableScreen[None]):
     """The strip of the context over the session, and the items of the request under its cursor.
 
-    `fold` makes the timeline of records; it is called in a thread. Dismissed where now is wanted.
+    `timeline` is what is known of that of the session. Dismissed where now is wanted.
     """
 
     DEFAULT_CSS = """
@@ -73,16 +74,13 @@ class ContextPastScreen(TableScreen[None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#rows"
 
-    def __init__(
-        self, agent: Agent, fold: Callable[[Sequence[Record]], SessionTimeline], record: str = ""
-    ) -> None:
+    def __init__(self, agent: Agent, timeline: SessionTimeline, record: str = "") -> None:
         """`record` is the id of the request to begin with, "" for the last one."""
         super().__init__()
-        self._agent, self._fold, self._record = agent, fold, record
+        self._agent, self.timeline, self._record = agent, timeline, record
         self._records: Sequence[Record] = tuple(agent.session.records)
-        self.timeline = SessionTimeline()
         self._replay: RequestReplay | None = None
-        self._known: dict[int, SeenContext] = {}
+        self._known: dict[int, ContextThen] = {}
         self._unfolded: frozenset[Kind] = frozenset()
         self._working = False
         self._marked: int | None = None
@@ -117,7 +115,7 @@ class ContextPastScreen(TableScreen[None]):
 
     @work(group="read", exclusive=True)
     async def _read(self) -> None:
-        self.timeline = await asyncio.to_thread(self._fold, self._records)
+        self.timeline = await asyncio.to_thread(_folded, self.timeline, self._records)
         requests = self.timeline.requests.steps
         if not len(requests):
             self._say_title("")
@@ -167,10 +165,10 @@ class ContextPastScreen(TableScreen[None]):
         wanted = (place for place in sorted({self._base, self.place}) if place >= 0)
         return [place for place in wanted if place not in self._known]
 
-    def _seen(self, places: Sequence[int]) -> dict[int, SeenContext]:
+    def _seen(self, places: Sequence[int]) -> dict[int, ContextThen]:
         """List the items of requests, by their places. Blocks."""
         replay = self._replay = self._replay or RequestReplay(self._records)
-        found = dict[int, SeenContext]()
+        found = dict[int, ContextThen]()
         for place in places:
             step = self._step(place)
             sent = step.sent
@@ -205,7 +203,7 @@ class ContextPastScreen(TableScreen[None]):
         self.put("moment", Content("\n".join(whole_words(line, width) for line in lines)))
         self._show_rows(seen, width)
 
-    def _changed(self, seen: SeenContext | None) -> str:
+    def _changed(self, seen: ContextThen | None) -> str:
         if self._base < 0:
             return "the first request"
         before = self._known.get(self._base)
@@ -220,7 +218,7 @@ class ContextPastScreen(TableScreen[None]):
         steps = self.timeline.requests.steps
         return changes_between(self.timeline, steps[first], steps[second])
 
-    def _show_rows(self, seen: SeenContext | None, width: int) -> None:
+    def _show_rows(self, seen: ContextThen | None, width: int) -> None:
         items = seen.items if seen else ()
         rows = [LedgerRow(item, None) for item in items]
         self.shown = context_rows.arranged(rows, "", "request", self._unfolded)
@@ -331,3 +329,13 @@ class ContextPastScreen(TableScreen[None]):
 
     def _open(self, title: str, text: str) -> None:
         self.app.push_screen(SentRequestScreen(title, text, wrap=True))  # pyright: ignore[reportUnknownMemberType]
+
+
+def _folded(known: SessionTimeline, records: Sequence[Record]) -> SessionTimeline:
+    """Fold records: what is new of them into what is known, or all of them. Blocks."""
+    with gc_pause():
+        if known.follow(records):
+            return known
+        made = SessionTimeline(known.prices)
+        made.extend(records)
+        return made

@@ -1,78 +1,32 @@
-"""What Enter and w open in the timeline: a request as it was sent, a call, a diff, a sub-agent."""
+"""Opening a moment of the timeline: a request as it was sent, a call, a diff, a sub-agent."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from textual.app import App, ComposeResult
-from textual.binding import Binding, BindingType
-from textual.content import Content
-from textual.screen import Screen
-from textual.widgets import Static
+from textual.app import App
 
 from tui.app.reports.session import diff_until
-from tui.context import request_assembly
-from tui.context.request_replay import RequestReplay
 from tui.context.timeline import SessionTimeline, TimelineStep
 from tui.core.formatting import plural
-from tui.core.gc_pause import gc_pause
 from tui.core.messages import blocks_of, string_of, text_of
 from tui.core.text_cleaning import clean, one_line
 from tui.session.records import Record
+from tui.ui.screens.context_past import ContextPastScreen
 from tui.ui.screens.read_screen import ReadScreen
 from tui.ui.screens.reports import DiffScreen
+from tui.ui.screens.sent_request import SentRequestScreen, sent_request
 from tui.ui.screens.sub_agents import open_sub_agent
-from tui.ui.toolkit.base_app import BaseScreen
-from tui.ui.widgets.file_viewer.line_file import LineFile
-from tui.ui.widgets.file_viewer.pane import FilePane
-from tui.ui.widgets.keys import Keys, in_rows
-from tui.ui.widgets.panes import PaneRule
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
-    from tui.core.config import Price
     from tui.ui.frontend import ScreenFrontend
 
 _CHARS: Final = 200_000
 """Most characters of a result that are shown."""
-_KEYS: Final[Keys] = (("/", "find"), ("w", "wrap"), ("y", "copy"), ("esc", "back"))
-
-
-class SentRequestScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
-    """A request as it was sent, to read and to search."""
-
-    DEFAULT_CSS = """
-    SentRequestScreen { background: $background; color: $foreground; }
-    SentRequestScreen #title {
-        height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis;
-    }
-    SentRequestScreen FilePane { height: 1fr; padding: 0 1; background: $background; }
-    SentRequestScreen #keys { height: 1; padding: 0 1; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "dismiss", "back", show=False)]
-    AUTO_FOCUS: ClassVar[str | None] = None
-
-    def __init__(self, title: str, text: str, *, wrap: bool = False) -> None:
-        super().__init__()
-        self._title, self._text, self._wrap = title, text, wrap
-
-    def compose(self) -> ComposeResult:
-        yield Static(Content.styled(self._title, "bold"), id="title")
-        yield FilePane(id="sent")
-        yield PaneRule(id="keys-rule")
-        yield Static(id="keys", markup=False)
-
-    def on_mount(self) -> None:
-        pane = self.query_one(FilePane)
-        pane.view.wrap = self._wrap
-        pane.show(LineFile(self._text))
-        pane.view.focus()
-
-    def on_resize(self) -> None:
-        self.query_one("#keys", Static).update(in_rows(_KEYS, self.size.width - 2, rows=1))
 
 
 class MomentOpener:
@@ -105,20 +59,18 @@ class MomentOpener:
     def past(self, agent: Agent, record: str = "", timeline: SessionTimeline | None = None) -> None:
         """Show the context as the model saw it at a request, by the id of its record; "" is the
         last one. `timeline` is that of the session, if it is known."""
-        from tui.ui.screens.context_past import ContextPastScreen  # noqa: PLC0415 - it needs this
-
-        frontend, known = self._frontend, timeline
-        prices = frontend.services.settings.now.prices
+        frontend = self._frontend
+        known = timeline
         if known is None:  # nobody else may add to it meanwhile
             known, frontend.timeline = frontend.timeline, None
+        prices = frontend.services.settings.now.prices
+        screen = ContextPastScreen(agent, known or SessionTimeline(prices), record)
 
-        def fold(records: Sequence[Record]) -> SessionTimeline:
-            if timeline is not None:
-                return timeline
-            frontend.timeline = made = folded(known, records, prices)
-            return made
+        def keep(_: None) -> None:
+            if timeline is None:
+                frontend.timeline = screen.timeline
 
-        self._app.push_screen(ContextPastScreen(agent, fold, record))
+        self._app.push_screen(screen, keep)
 
     async def workspace(self, agent: Agent, step: TimelineStep) -> str:
         """Show what the session had changed in the workspace by a step. Returns why it can't be
@@ -132,33 +84,8 @@ class MomentOpener:
         return ""
 
 
-def folded(
-    known: SessionTimeline | None, records: Sequence[Record], prices: Mapping[str, Price]
-) -> SessionTimeline:
-    """Fold records: what is new of them into what is known, or all of them. Blocks."""
-    with gc_pause():
-        if known is not None and known.prices == prices and known.follow(records):
-            return known
-        made = SessionTimeline(prices)
-        made.extend(records)
-        return made
-
-
 def _record(records: Sequence[Record], id_: str) -> Record | None:
     return next((one for one in reversed(records) if one.id == id_), None)
-
-
-def sent_request(number: int, records: Sequence[Record]) -> tuple[str, str] | None:
-    """Rebuild a request: what it is, and its text; None where the record doesn't say how it was
-    sent. Blocks."""
-    replay = RequestReplay(records)
-    if number not in replay.requests:
-        return None
-    replayed = replay.at(number)
-    if replayed.request is None:
-        return f"Request {number}", f"It can't be rebuilt: {replayed.problem}."
-    how = f"not as sent: {replayed.problem}" if replayed.problem else "exactly as it was sent"
-    return f"Request {number}, {how}", request_assembly.printed(replayed.request)
 
 
 def _text(step: TimelineStep, records: Sequence[Record], record: Record | None) -> str:

@@ -251,7 +251,7 @@ CONTEXT_KEYS = (
     Key("y", "copy", "y", "copy the item, or the request"),
     Key("B", "", "B", "in an item: which prompt wrote this line (/why)"),
     Key("tab", "other_tab", "Tab", "switch between the items and the exact request"),
-    Key("h", "past", "h", "history: what the model saw at each request, and what changed"),
+    Key("h", "past", "h", "what the model saw at each request"),
 )
 
 PAST_KEYS = (
@@ -265,7 +265,7 @@ PAST_KEYS = (
     Key("N", "mark('prompt', -1)", "", ""),
     Key("home", "first", "Home, End", "the first request; back to now", priority=True),
     Key("end", "dismiss", "", "", priority=True),
-    Key("enter", "", "Enter", "open the item as the model saw it; unfold a sum"),
+    Key("enter", "", "Enter", "open the item as it was; unfold a sum"),
     Key("tab", "sent", "Tab", "the request exactly as it was sent"),
 )
 
@@ -291,7 +291,7 @@ TIMELINE_KEYS = (
     Key("0", "zoom(0)", "", ""),
     Key("enter", "open", "Enter", "open the moment: request, call or diff"),
     Key("w", "workspace", "w", "what had changed in the workspace by then"),
-    Key("h", "past", "h", "the context as the model saw it then, item by item"),
+    Key("h", "past", "h", "the context then, item by item"),
     Key("y", "copy", "y", "copy the words about the moment"),
 )
 
