@@ -206,12 +206,12 @@ KEYS = (
     ("p", "pin"),
     ("d", "send changes"),
     ("u", "undo"),
+    ("h", "history"),
     ("b", "hide several"),
     ("/", "filter"),
     ("t a k", "sort"),
     ("y", "copy"),
     ("tab", "request"),
-    ("h", "history"),
     ("esc", "back"),
 )
 REQUEST_KEYS = (("/", "find"), ("y", "copy"), ("tab", "items"), ("esc", "back"))
