@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -25,8 +26,10 @@ from tests.ui.screens.driving import (
     turn,
     until,
 )
+from tui.app.services import SessionChoice
 from tui.context.timeline import SessionTimeline
-from tui.session.records import Record
+from tui.session.records import Header, Record
+from tui.ui.frontend import ScreenFrontend
 from tui.ui.screens.read_screen import ReadScreen
 from tui.ui.screens.reports import DiffScreen
 from tui.ui.screens.sent_request import SentRequestScreen
@@ -285,3 +288,37 @@ async def test_a_long_session_is_drawn_while_it_is_read_and_keys_are_served(
         assert max(slices) <= 200
         assert len(pictures) > 2
         assert screen.view.cursor == 0
+
+
+async def test_another_session_is_drawn_below_from_its_first_prompt_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = Header("0123456789ab", "2026-11-21T09:00:00Z", "/w", "holdfast 1.0.0")
+    path = tmp_path / "other.jsonl"
+    records = WorkedSession(seed=4).made(3, 10)
+    path.write_bytes(b"".join([header.to_line(), *(one.to_line() for one in records)]))
+
+    async def picked(_: object) -> SessionChoice:
+        return SessionChoice(path)
+
+    monkeypatch.setattr(ScreenFrontend, "pick_session", picked)
+    async with looking(WorkedSession().made(8, 12)) as (screen, pilot, _):
+        await pilot.press("c")
+        await until(pilot, lambda: screen.other.size.height > 3)
+        await pilot.pause()
+        rows = [
+            next(
+                line
+                for y in range(view.size.height)
+                if "prompts" in (line := view.render_line(y).text)
+            )
+            for view in (screen.view, screen.other)
+        ]
+        assert rows[0].index("┬") == rows[1].index("┬")
+        assert len(rows[1].rstrip()) < len(rows[0].rstrip())  # on one scale
+        await pilot.press("home", "plus", "plus")
+        sights = [view.sight.end - view.sight.start for view in (screen.view, screen.other)]
+        assert abs(sights[0] - sights[1]) < 1e-6
+        assert screen.other.cursor == 0
+        await pilot.press("c")
+        await until(pilot, lambda: not screen.other.display)

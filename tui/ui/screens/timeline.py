@@ -15,7 +15,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from tui.app.reports.timeline import moment_lines, moment_title, prompt_steps
-from tui.app.reports.timeline_picture import legend
+from tui.app.reports.timeline_picture import Window, aligned, legend
 from tui.context.timeline import SessionTimeline
 from tui.core.formatting import duration, money, plural, tokens
 from tui.core.gc_pause import gc_pause
@@ -50,6 +50,7 @@ _KEYS: Final[Keys] = (
     ("t", "red/green"),
     ("+ -", "zoom"),
     ("h", "context then"),
+    ("c", "compare"),
     ("w", "files then"),
     ("x", "trouble"),
     ("esc", "back"),
@@ -71,6 +72,8 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
     TimelineScreen.-tall #moment { height: 6; }
     TimelineScreen #keys { height: 1; padding: 0 1; }
     TimelineScreen.-short #legend { display: none; }
+    TimelineScreen #other, TimelineScreen #other-rule { display: none; }
+    TimelineScreen.-two #other, TimelineScreen.-two #other-rule { display: block; }
     TimelineScreen.-short #moment { height: 3; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -99,6 +102,8 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         yield Static(id="title", markup=False)
         yield Static(id="legend", markup=False)
         yield TimelineView(id="picture")
+        yield PaneRule(id="other-rule")
+        yield TimelineView(id="other")
         yield PaneRule(id="moment-rule")
         yield Static(id="moment", markup=False)
         yield self.notice
@@ -106,7 +111,12 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
 
     @property
     def view(self) -> TimelineView:
-        return self.query_one(TimelineView)
+        return self.query_one("#picture", TimelineView)
+
+    @property
+    def other(self) -> TimelineView:
+        """The session that is compared with this one."""
+        return self.query_one("#other", TimelineView)
 
     @property
     def _records(self) -> Sequence[Record]:
@@ -168,6 +178,29 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         self._last = max(0, len(steps) - 1)
         view.show(self.timeline, self._last if at_end else view.cursor)
         self._show_texts()
+        self._align()
+
+    def _align(self) -> None:
+        """Show the same stretch of the other session, counted from the first prompt of each."""
+        if not self.has_class("-two"):
+            return
+        view, other = self.view, self.other
+        view.extent, other.extent = aligned([view.timeline, other.timeline])
+        view.draw()
+        shift = other.extent.start - view.extent.start
+        sight = view.sight
+        other.window = Window(sight.start + shift, sight.end + shift)
+        other.draw()
+        self._move_other()
+
+    def _move_other(self) -> None:
+        """Put the cursor of the other session where this one's is."""
+        view, other = self.view, self.other
+        if view.extent is None or other.extent is None or not self.timeline.steps:
+            return
+        at = self.timeline.steps[view.cursor].at + other.extent.start - view.extent.start
+        other.cursor = max(0, bisect_right(other.timeline.anchors, at) - 1)
+        other.refresh()
 
     # What is said
 
@@ -221,8 +254,15 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
     @on(TimelineView.StepChanged)
     def _moved(self, event: TimelineView.StepChanged) -> None:
         event.stop()
+        if event.view is not self.view:
+            return
         self.notice.clear()
         self._show_moment()
+        if self.has_class("-two"):
+            if self.view.window is not None:
+                self._align()
+            else:
+                self._move_other()
 
     # Keys
 
@@ -240,6 +280,7 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
 
     def action_zoom(self, by: int) -> None:
         self.view.zoom(by)
+        self._align()
 
     def action_mark(self, sort: str, by: int) -> None:
         """Go to the next or the previous mark of a sort."""
@@ -273,6 +314,23 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         if self.timeline.steps:
             step = self.timeline.steps[self.view.cursor]
             self._say(await self._opener.workspace(self._agent, step))
+
+    @work(group="other", exclusive=True)
+    async def action_compare(self) -> None:
+        """Draw another session below this one, from its first prompt on; or no longer."""
+        if self.has_class("-two"):
+            self.remove_class("-two")
+            self.view.extent = self.view.window = None
+            return
+        found = await self._opener.other(self._prices)
+        if isinstance(found, str):
+            self._say(found)
+            return
+        title, self.other.timeline = found
+        self.other.can_focus = False
+        self.query_one("#other-rule", PaneRule).title = Content.styled(title, "$text-muted")
+        self.add_class("-two")
+        self.call_after_refresh(self._align)
 
     def action_past(self) -> None:
         """Show the context at the request under the cursor, or at the last one before it."""

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from textual.app import App
 
 from tui.app.reports.session import diff_until
 from tui.context.timeline import SessionTimeline, TimelineStep
+from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
+from tui.core.gc_pause import gc_pause
 from tui.core.messages import blocks_of, string_of, text_of
 from tui.core.text_cleaning import clean, one_line
+from tui.session import importers
+from tui.session.reader import read
 from tui.session.records import Record
 from tui.ui.screens.context_past import ContextPastScreen
 from tui.ui.screens.read_screen import ReadScreen
@@ -23,6 +28,7 @@ from tui.ui.screens.sub_agents import open_sub_agent
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
+    from tui.core.config import Price
     from tui.ui.frontend import ScreenFrontend
 
 _CHARS: Final = 200_000
@@ -72,6 +78,16 @@ class MomentOpener:
 
         self._app.push_screen(screen, keep)
 
+    async def other(self, prices: Mapping[str, Price]) -> tuple[str, SessionTimeline] | str:
+        """Have another session chosen: its title and its timeline, or why there is none."""
+        choice = await self._frontend.pick_session()
+        if choice is None or choice.path is None:
+            return "No session chosen."
+        try:
+            return await asyncio.to_thread(_other, choice.path, prices, foreign=choice.foreign)
+        except HoldfastError as error:
+            return error.message
+
     async def workspace(self, agent: Agent, step: TimelineStep) -> str:
         """Show what the session had changed in the workspace by a step. Returns why it can't be
         shown, "" where it is."""
@@ -82,6 +98,18 @@ class MomentOpener:
         count, text = found
         self._app.push_screen(DiffScreen(f"{plural(count, 'file')} changed by then", text))
         return ""
+
+
+def _other(
+    path: Path, prices: Mapping[str, Price], *, foreign: bool
+) -> tuple[str, SessionTimeline]:
+    """Read a session, and fold its records. Blocks. Raises SessionError."""
+    loaded = importers.load(path) if foreign else read(path)
+    made = SessionTimeline(prices)
+    with gc_pause():
+        made.extend(loaded.branch)
+    prompts = made.marks["prompt"].steps
+    return one_line(made.steps[prompts[0]].label) if prompts else loaded.header.id, made
 
 
 def _record(records: Sequence[Record], id_: str) -> Record | None:

@@ -292,6 +292,7 @@ TIMELINE_KEYS = (
     Key("enter", "open", "Enter", "open the moment: request, call or diff"),
     Key("w", "workspace", "w", "what had changed in the workspace by then"),
     Key("h", "past", "h", "the context then, item by item"),
+    Key("c", "compare", "c", "another session below this one, or no longer"),
     Key("y", "copy", "y", "copy the words about the moment"),
 )
 
