@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cProfile
+
 from tests.context.worked_session import WorkedSession
 from tui.app.reports.timeline import (
     moment_lines,
@@ -86,3 +88,14 @@ def test_data_has_every_step_with_its_figures() -> None:
     request = next(one for one in data["steps"] if one["kind"] == "request" and one["n"] == 5)
     assert request["input"]["tokens"] == sum(request["input"]["parts"].values())
     assert request["cost_usd"] > 0
+
+
+def test_a_picture_costs_so_many_calls_however_long_the_session() -> None:
+    calls: list[int] = []
+    for turns in (40, 160):
+        made = worked(turns)
+        profile = cProfile.Profile()
+        profile.runcall(picture, made, whole(made), 120, 33)
+        calls.append(sum(entry.callcount for entry in profile.getstats()))
+    assert max(calls) < 28_000  # 8 ms; 45,000 were 23 ms
+    assert calls[1] < calls[0] * 1.2

@@ -66,3 +66,23 @@ def test_damage_and_emptiness_are_said(path: Path, capsys: pytest.CaptureFixture
     path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
     assert main(["sessions", "timeline", str(path)]) == 0
     assert "Nothing happened" in capsys.readouterr().err
+
+
+def test_two_sessions_are_drawn_below_each_other_from_their_first_prompts_on(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other.jsonl"
+    other.write_bytes(lines(claude_code(3).records))
+    assert main(["sessions", "timeline", str(path), str(other)]) == 0
+    out, _ = capsys.readouterr()
+    assert [line[:2] for line in out.splitlines()].count("# ") == 2
+    assert "4 prompts, " in out
+    assert "3 prompts, " in out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert main(["sessions", "timeline", str(path), str(other)]) == 0
+    out, _ = capsys.readouterr()
+    one, two = (line for line in out.splitlines() if line.strip().startswith("prompts "))
+    assert one.index("┬") == two.index("┬")
+    assert len(one) > len(two)  # on one scale
+    assert main(["sessions", "timeline", str(path), str(other), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 2

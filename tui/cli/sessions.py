@@ -300,7 +300,7 @@ def fork(options: Options) -> int:
 
 def rename(options: Options) -> int:
     """Add a title to the record."""
-    title = " ".join((options.sessions.title or "").split())
+    title = " ".join((options.sessions.second or "").split())
     if not title:
         raise UsageError("Give a title.", hint='holdfast sessions rename ID "a title"')
     path = path_of(options)

@@ -26,6 +26,7 @@ from tui.context.prune import rule_of_json
 from tui.context.record_index import RecordIndex
 from tui.context.request_assembly import MarkLife, with_marks
 from tui.context.request_trail import Candidate, RequestTrail, Sent
+from tui.context.view import View
 from tui.core.dataclass import dataclass, field, replace
 from tui.provider.base import Request
 from tui.session.records import Record
@@ -103,6 +104,20 @@ class RequestReplay:
         """Rebuild the request with this number, which is one of `requests`."""
         record = self.requests[number]
         return self._replayed(number, record, self.branch(number))
+
+    def seen(self, number: int) -> tuple[View, Frame, str] | str:
+        """The view and the frame that a request was made from, and its model; or why they can't be
+        rebuilt."""
+        record, before = self.requests[number], self.branch(number)
+        frame_record = next(reversed(self._frame_index.of(before)), None)
+        frame = self._frame(frame_record)[0] if frame_record else None
+        fields = sent_fields(record)
+        if fields is None:
+            return _DAMAGED
+        if frame_record is None or frame is None:
+            return _NO_FRAME
+        maker = self._maker(fields, fields.rendering(frame_record), frame.room)
+        return maker.viewer.build(before, model=fields.model), frame, fields.model
 
     def branch(self, number: int) -> list[Record]:
         """Return the records before a request on its branch."""

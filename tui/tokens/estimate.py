@@ -47,6 +47,9 @@ several."""
 _OTHERS: Final = 0.6
 """The weight of every other byte: capitals, digits, signs, the rest of a character."""
 
+_JSON: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
+"""Made once: making it takes longer than most inputs of calls."""
+
 UNKNOWN: Final = 1.0
 """The ratio of an unknown model."""
 BOUNDS: Final = (1 / 3, 3.0)
@@ -77,7 +80,7 @@ def tokens(text: str) -> int:
 
 def json_weight(value: object, count: Count = weight) -> float:
     """The weight of a JSON value: the input of a call, the schema of a tool."""
-    return count(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
+    return count(_JSON.encode(value))
 
 
 def block_weight(block: Block, count: Count = weight) -> float:

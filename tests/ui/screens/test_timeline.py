@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -24,12 +26,17 @@ from tests.ui.screens.driving import (
     turn,
     until,
 )
-from tui.session.records import Record
+from tui.app.services import SessionChoice
+from tui.context.timeline import SessionTimeline
+from tui.session.records import Header, Record
+from tui.ui.frontend import ScreenFrontend
 from tui.ui.screens.read_screen import ReadScreen
 from tui.ui.screens.reports import DiffScreen
+from tui.ui.screens.sent_request import SentRequestScreen
 from tui.ui.screens.timeline import TimelineScreen
-from tui.ui.screens.timeline_moment import MomentOpener, SentRequestScreen
+from tui.ui.screens.timeline_moment import MomentOpener
 from tui.ui.widgets.conversation.items import AssistantItem
+from tui.ui.widgets.timeline_view import TimelineView
 
 
 @asynccontextmanager
@@ -256,3 +263,62 @@ async def test_without_colors_the_parts_differ_by_their_characters(monkeypatch: 
         picture = "".join(rows[: [row[:9].strip() for row in rows].index("cache")])
         assert set("▒█░▚") <= set(picture)
         assert "▚ thinking" in words(screen, "legend")
+
+
+async def test_a_long_session_is_drawn_while_it_is_read_and_keys_are_served(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slices, pictures = list[int](), list[int]()
+    extend, show = SessionTimeline.extend, TimelineView.show
+
+    def extended(timeline: SessionTimeline, records: Sequence[Record]) -> None:
+        slices.append(len(records))
+        extend(timeline, records)
+
+    def shown(view: TimelineView, timeline: SessionTimeline, cursor: int) -> None:
+        pictures.append(timeline.count)
+        show(view, timeline, cursor)
+
+    monkeypatch.setattr(SessionTimeline, "extend", extended)
+    monkeypatch.setattr(TimelineView, "show", shown)
+    records = WorkedSession(words=5).made(80, 12)
+    async with looking(records) as (screen, pilot, _):
+        await pilot.press("home")
+        await until(pilot, lambda: pictures[-1] == len(records))
+        assert max(slices) <= 200
+        assert len(pictures) > 2
+        assert screen.view.cursor == 0
+
+
+async def test_another_session_is_drawn_below_from_its_first_prompt_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = Header("0123456789ab", "2026-11-21T09:00:00Z", "/w", "holdfast 1.0.0")
+    path = tmp_path / "other.jsonl"
+    records = WorkedSession(seed=4).made(3, 10)
+    path.write_bytes(b"".join([header.to_line(), *(one.to_line() for one in records)]))
+
+    async def picked(_: object) -> SessionChoice:
+        return SessionChoice(path)
+
+    monkeypatch.setattr(ScreenFrontend, "pick_session", picked)
+    async with looking(WorkedSession().made(8, 12)) as (screen, pilot, _):
+        await pilot.press("c")
+        await until(pilot, lambda: screen.other.size.height > 3)
+        await pilot.pause()
+        rows = [
+            next(
+                line
+                for y in range(view.size.height)
+                if "prompts" in (line := view.render_line(y).text)
+            )
+            for view in (screen.view, screen.other)
+        ]
+        assert rows[0].index("┬") == rows[1].index("┬")
+        assert len(rows[1].rstrip()) < len(rows[0].rstrip())  # on one scale
+        await pilot.press("home", "plus", "plus")
+        sights = [view.sight.end - view.sight.start for view in (screen.view, screen.other)]
+        assert abs(sights[0] - sights[1]) < 1e-6
+        assert screen.other.cursor == 0
+        await pilot.press("c")
+        await until(pilot, lambda: not screen.other.display)

@@ -139,8 +139,8 @@ class BatchOptions:
 class SessionsOptions:
     """Options of `sessions`, `blame`, `usage`, `bisect`, `ps` and `logs`. `since` is a moment, or
     seconds back from now; `kind` what is searched, or what `usage` groups by; `touched` a file that
-    the sessions touched; `build` what has to succeed in a state; `shape` what `distill` and `blame`
-    make, "" for their usual one."""
+    the sessions touched; `second` the title or the other session after the target; `build` what has
+    to succeed in a state; `shape` what `distill` and `blame` make, "" for their usual one."""
 
     all: bool = False
     sub_agents: bool = False
@@ -152,7 +152,7 @@ class SessionsOptions:
     at: str | None = None
     request: int | None = None
     diff: tuple[int, int] | None = None
-    title: str | None = None
+    second: str | None = None
     unmask: int | None = None
     branch: str | None = None
     git_note: bool = False

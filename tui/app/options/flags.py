@@ -416,6 +416,9 @@ COMMANDS = (
         "what happened when: context, calls, waits, checks and cost over time",
         _ID,
         _BRANCH,
+        second=Positional(
+            "OTHER", "second", "another session, drawn below it", "session", required=False
+        ),
     ),
     _sessions(
         "distill",
@@ -449,7 +452,7 @@ COMMANDS = (
     _sessions(
         "rename",
         "rename a session",
-        second=Positional("TITLE", "title", "the title, in quotes", "name"),
+        second=Positional("TITLE", "second", "the title, in quotes", "name"),
     ),
     _sessions("delete", "move a session to the trash folder"),
     Command(

@@ -81,6 +81,15 @@ def whole(timeline: SessionTimeline) -> Window:
     return Window(0.0, max(timeline.now, 1.0) * 1.0001)
 
 
+def aligned(timelines: Sequence[SessionTimeline]) -> list[Window]:
+    """Windows of one length with all of several sessions, their first prompts in one column."""
+    firsts = [next(iter(timeline.marks["prompt"].times), 0.0) for timeline in timelines]
+    before = max(firsts)
+    pairs = zip(timelines, firsts, strict=True)
+    after = max(whole(timeline).end - first for timeline, first in pairs)
+    return [Window(first - before, first + after) for first in firsts]
+
+
 def label_width(width: int) -> int:
     """The cells of the labels in a picture of that width."""
     return LABEL if width >= NARROW else 6
@@ -95,7 +104,14 @@ def picture(
     below = _rows(timeline, window, edges, height)
     chart = max(1, height - len(below))
     rows = [*_chart(timeline, edges, chart, colors=colors), *below]
+    ended = bisect_left(edges, whole(timeline).end)
+    if ended < columns:  # beyond it there is nothing, and nothing goes on
+        rows = [replace(row, cells=_until(row.cells, ended)) for row in rows]
     return [replace(row, label=row.label[: label_width(width)]) for row in rows]
+
+
+def _until(cells: Sequence[Cell], column: int) -> Sequence[Cell]:
+    return [*cells[:column], *[_EMPTY] * (len(cells) - column)]
 
 
 def legend(width: int, *, colors: bool = True) -> list[tuple[str, str]]:
@@ -189,14 +205,18 @@ def _axis(timeline: SessionTimeline, edges: Sequence[float]) -> list[Cell]:
 def _context(timeline: SessionTimeline, edges: Sequence[float]) -> list[Cell]:
     """Breaks, compactions and other changes of what the model sees."""
     marks, cells = timeline.marks["context"], list[Cell]()
-    for start, end in pairwise(edges):
-        kinds = {timeline.steps[marks.steps[n]].kind for n in marks.between(start, end)}
+    places = [bisect_left(marks.times, edge) for edge in edges]
+    for first, last in pairwise(places):
+        if first == last:
+            cells.append(_EMPTY)
+            continue
+        kinds = {timeline.steps[step].kind for step in marks.steps[first:last]}
         if "compaction" in kinds:
             cells.append(("▼", "warning", ""))
         elif "break" in kinds:
             cells.append(("!", "error", ""))
         else:
-            cells.append(("○", "accent", "") if kinds else _EMPTY)
+            cells.append(("○", "accent", ""))
     return cells
 
 
@@ -256,8 +276,9 @@ def _lane(
         if not bars:
             cells.append(_EMPTY)
             continue
-        share = lane.share(bars, start, end)
-        shade = _SHADES[4 if len(bars) == 1 else max(1, round(share * 4))]
+        shade = "█"
+        if len(bars) > 1:
+            shade = _SHADES[max(1, round(lane.share(bars, start, end) * 4))]
         cells.append((shade, "error" if lane.failed(bars) else role, ""))
     columns = len(cells)
     width = (window.end - window.start) / columns
@@ -280,6 +301,8 @@ def _wide(lane: Lane, window: Window, least: float) -> Iterator[int]:
     if len(bars) * least > 50 * (window.end - window.start):
         return  # far too many for one of them to be named
     for bar in bars:
+        if lane.ends[bar] - lane.starts[bar] < least:
+            continue
         if min(lane.ends[bar], window.end) - max(lane.starts[bar], window.start) >= least:
             yield bar
 
@@ -341,7 +364,7 @@ def _column(
             full = "█" if colors else TEXTURES[roles[layer]]
             cells += [(full, roles[layer], "")] * rows
         else:
-            cells.append(_mixed(tops, roles, bottom, colors=colors))
+            cells.append(_mixed(tops, roles, layer, bottom, colors=colors))
     return cells
 
 
@@ -364,21 +387,24 @@ def _layers(
     return tops, roles
 
 
-def _mixed(tops: Sequence[int], roles: Sequence[str], bottom: int, *, colors: bool) -> Cell:
+def _mixed(
+    tops: Sequence[int], roles: Sequence[str], layer: int, bottom: int, *, colors: bool
+) -> Cell:
     """The cell of several layers, or of the last one's end, whose lower edge is so many eighths
-    above the ground."""
+    above the ground. `layer` is the lowest one in it."""
+    end, floor = bottom + 8, bottom
     inside: list[tuple[int, str]] = []
-    floor = 0
-    for top, role in zip(tops, roles, strict=True):
-        height = min(top, bottom + 8) - max(floor, bottom)
-        if height > 0:
-            inside.append((height, role))
-        floor = max(floor, top)
-    filled = sum(height for height, _ in inside)
-    largest = max(inside)[1]
+    while floor < end and layer < len(tops):
+        top = tops[layer]
+        if top > floor:
+            inside.append(((min(end, top)) - floor, roles[layer]))
+            floor = top
+        layer += 1
+    filled = 8 if floor > end else floor - bottom
     if not colors:
+        largest = max(inside)[1]
         return (TEXTURES[largest] if filled >= 4 else "▁", largest, "")
     if filled < 8:
-        return (_EIGHTHS[filled], largest, "")
+        return (_EIGHTHS[filled], max(inside)[1], "")
     lower, upper = inside[0], max(inside[1:])
     return (_EIGHTHS[lower[0]], lower[1], upper[1])

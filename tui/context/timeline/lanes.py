@@ -52,9 +52,12 @@ class Lane:
         """The share of a stretch of time that its bars take."""
         if not bars or end <= start:
             return 0.0
-        busy = self._busy[bars.stop] - self._busy[bars.start]
-        busy -= max(0.0, start - self.starts[bars.start])
-        busy -= max(0.0, self.ends[bars.stop - 1] - end)
+        first, last = bars.start, bars.stop
+        busy = self._busy[last] - self._busy[first]
+        if (before := start - self.starts[first]) > 0:
+            busy -= before
+        if (after := self.ends[last - 1] - end) > 0:
+            busy -= after
         return max(0.0, min(1.0, busy / (end - start)))
 
     def failed(self, bars: range) -> bool:

@@ -230,10 +230,12 @@ async def quit_(frontend: ScreenFrontend, _: str) -> None:
 
 async def context(frontend: ScreenFrontend, _: str) -> None:
     from tui.ui.screens.context import ContextScreen  # noqa: PLC0415 - on demand
+    from tui.ui.screens.timeline_moment import MomentOpener  # noqa: PLC0415
 
     if agent := frontend.conversation.open_agent():
-        root = frontend.services.workspace
-        frontend.app.push_screen(ContextScreen(agent, frontend.renderer.show, root))
+        root, opener = frontend.services.workspace, MomentOpener(frontend)
+        screen = ContextScreen(agent, frontend.renderer.show, root, opener)
+        frontend.app.push_screen(screen)
 
 
 async def usage(frontend: ScreenFrontend, words: str) -> None:
@@ -259,7 +261,8 @@ async def timeline(frontend: ScreenFrontend, prompt: str) -> None:
     if (agent := frontend.conversation.open_agent()) is None:
         return
     prices, opener = frontend.services.settings.now.prices, MomentOpener(frontend)
-    screen = TimelineScreen(agent, prices, opener, frontend.timeline, prompt)
+    known, frontend.timeline = frontend.timeline, None  # nobody else may add to it meanwhile
+    screen = TimelineScreen(agent, prices, opener, known, prompt)
 
     def keep(_: None) -> None:
         frontend.timeline = screen.timeline

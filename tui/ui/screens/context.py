@@ -43,6 +43,7 @@ from tui.ui.widgets.row_list import RowList
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
+    from tui.ui.screens.timeline_moment import MomentOpener
 
 LONG = 300
 """With more records, a price is worked out only for a row on which the cursor rests."""
@@ -58,7 +59,8 @@ FOLLOW_S = 1.0
 class ContextScreen(TableScreen[None]):
     """The next request as a table of its items.
 
-    `tell` gets the events of changes made here; `root` is the workspace.
+    `tell` gets the events of changes made here; `root` is the workspace; `opener` shows the
+    context at an earlier request.
     """
 
     CSS_PATH = "context.tcss"
@@ -68,9 +70,15 @@ class ContextScreen(TableScreen[None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#rows"
 
-    def __init__(self, agent: Agent, tell: Callable[[Fact], None], root: Path = Path()) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        tell: Callable[[Fact], None],
+        root: Path = Path(),
+        opener: MomentOpener | None = None,
+    ) -> None:
         super().__init__()
-        self._agent, self._tell, self._root = agent, tell, root
+        self._agent, self._tell, self._root, self._opener = agent, tell, root, opener
         self._records_seen = -1
         self._undo: list[ContextChange] = []
         self._items: Sequence[LedgerRow] = ()
@@ -284,6 +292,11 @@ class ContextScreen(TableScreen[None]):
         text = await asyncio.to_thread(_printed, sent, records)
         pane.show(LineFile(text))
         pane.view.focus()
+
+    def action_past(self) -> None:
+        """Go back to what the model saw at earlier requests."""
+        if self._opener is not None:
+            self._opener.past(self._agent)
 
     def row_chosen(self, index: int) -> None:
         item = self.shown[index].item

@@ -206,6 +206,7 @@ KEYS = (
     ("p", "pin"),
     ("d", "send changes"),
     ("u", "undo"),
+    ("h", "history"),
     ("b", "hide several"),
     ("/", "filter"),
     ("t a k", "sort"),

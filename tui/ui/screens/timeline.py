@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
@@ -14,7 +15,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from tui.app.reports.timeline import moment_lines, moment_title, prompt_steps
-from tui.app.reports.timeline_picture import legend
+from tui.app.reports.timeline_picture import Window, aligned, legend
 from tui.context.timeline import SessionTimeline
 from tui.core.formatting import duration, money, plural, tokens
 from tui.core.gc_pause import gc_pause
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
 FOLLOW_S: Final = 1.0
 """Seconds between updates while a turn runs behind it."""
 TALL: Final = 32
-_AT_ONCE: Final = 500
-"""Most new records that are added without a thread."""
+_SLICE: Final = 200
+"""Records that are added at a time: about 4 ms."""
+_FIRST: Final = 1000
+"""Records after which the first picture is drawn."""
 _SORTS: Final = {"prompt": "prompt", "context": "cache restart", "trouble": "trouble"}
 _KEYS: Final[Keys] = (
     ("enter", "open"),
@@ -46,6 +49,8 @@ _KEYS: Final[Keys] = (
     ("b", "break"),
     ("t", "red/green"),
     ("+ -", "zoom"),
+    ("h", "context then"),
+    ("c", "compare"),
     ("w", "files then"),
     ("x", "trouble"),
     ("esc", "back"),
@@ -67,6 +72,8 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
     TimelineScreen.-tall #moment { height: 6; }
     TimelineScreen #keys { height: 1; padding: 0 1; }
     TimelineScreen.-short #legend { display: none; }
+    TimelineScreen #other, TimelineScreen #other-rule { display: none; }
+    TimelineScreen.-two #other, TimelineScreen.-two #other-rule { display: block; }
     TimelineScreen.-short #moment { height: 3; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -95,6 +102,8 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         yield Static(id="title", markup=False)
         yield Static(id="legend", markup=False)
         yield TimelineView(id="picture")
+        yield PaneRule(id="other-rule")
+        yield TimelineView(id="other")
         yield PaneRule(id="moment-rule")
         yield Static(id="moment", markup=False)
         yield self.notice
@@ -102,7 +111,12 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
 
     @property
     def view(self) -> TimelineView:
-        return self.query_one(TimelineView)
+        return self.query_one("#picture", TimelineView)
+
+    @property
+    def other(self) -> TimelineView:
+        """The session that is compared with this one."""
+        return self.query_one("#other", TimelineView)
 
     @property
     def _records(self) -> Sequence[Record]:
@@ -122,7 +136,7 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         if self._reading:
             return
         records, known = self._records, self.timeline
-        if not 0 <= len(records) - known.count <= _AT_ONCE:
+        if not 0 <= len(records) - known.count <= _SLICE:
             self._read()
             return
         count = known.count
@@ -133,15 +147,26 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
 
     @work(group="read", exclusive=True)
     async def _read(self) -> None:
-        """Fold what is not yet known, in a thread."""
-        self._reading = True
+        """Fold what is not yet known, in slices between which keys are served, and draw what there
+        is each time that it has doubled."""
+        self._reading, drawn = True, 0
         self._show_title("Reading the record…")
+        records = tuple(self._records)
         try:
-            records = tuple(self._records)
-            self.timeline = await asyncio.to_thread(_folded, self.timeline, records, self._prices)
+            with gc_pause():
+                known = self.timeline
+                if known.prices != self._prices or not known.follow(records[: known.count]):
+                    self.timeline = SessionTimeline(self._prices)
+                while (count := self.timeline.count) < len(records):
+                    self.timeline.extend(records[count : count + _SLICE])
+                    if (count := self.timeline.count) >= max(_FIRST, 2 * drawn):
+                        self._draw(first=not drawn)
+                        self._show_title(f"Reading the record… {100 * count // len(records)} %")
+                        drawn = count
+                    await asyncio.sleep(0)
         finally:
             self._reading = False
-        self._draw(first=True)
+        self._draw(first=not drawn)
         if steps := prompt_steps(self.timeline, self._prompt):
             self.view.move_to(self.timeline.steps.index(steps[0]))
         self._prompt = ""
@@ -153,6 +178,29 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         self._last = max(0, len(steps) - 1)
         view.show(self.timeline, self._last if at_end else view.cursor)
         self._show_texts()
+        self._align()
+
+    def _align(self) -> None:
+        """Show the same stretch of the other session, counted from the first prompt of each."""
+        if not self.has_class("-two"):
+            return
+        view, other = self.view, self.other
+        view.extent, other.extent = aligned([view.timeline, other.timeline])
+        view.draw()
+        shift = other.extent.start - view.extent.start
+        sight = view.sight
+        other.window = Window(sight.start + shift, sight.end + shift)
+        other.draw()
+        self._move_other()
+
+    def _move_other(self) -> None:
+        """Put the cursor of the other session where this one's is."""
+        view, other = self.view, self.other
+        if view.extent is None or other.extent is None or not self.timeline.steps:
+            return
+        at = self.timeline.steps[view.cursor].at + other.extent.start - view.extent.start
+        other.cursor = max(0, bisect_right(other.timeline.anchors, at) - 1)
+        other.refresh()
 
     # What is said
 
@@ -206,8 +254,15 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
     @on(TimelineView.StepChanged)
     def _moved(self, event: TimelineView.StepChanged) -> None:
         event.stop()
+        if event.view is not self.view:
+            return
         self.notice.clear()
         self._show_moment()
+        if self.has_class("-two"):
+            if self.view.window is not None:
+                self._align()
+            else:
+                self._move_other()
 
     # Keys
 
@@ -225,6 +280,7 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
 
     def action_zoom(self, by: int) -> None:
         self.view.zoom(by)
+        self._align()
 
     def action_mark(self, sort: str, by: int) -> None:
         """Go to the next or the previous mark of a sort."""
@@ -259,6 +315,32 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
             step = self.timeline.steps[self.view.cursor]
             self._say(await self._opener.workspace(self._agent, step))
 
+    @work(group="other", exclusive=True)
+    async def action_compare(self) -> None:
+        """Draw another session below this one, from its first prompt on; or no longer."""
+        if self.has_class("-two"):
+            self.remove_class("-two")
+            self.view.extent = self.view.window = None
+            return
+        found = await self._opener.other(self._prices)
+        if isinstance(found, str):
+            self._say(found)
+            return
+        title, self.other.timeline = found
+        self.other.can_focus = False
+        self.query_one("#other-rule", PaneRule).title = Content.styled(title, "$text-muted")
+        self.add_class("-two")
+        self.call_after_refresh(self._align)
+
+    def action_past(self) -> None:
+        """Show the context at the request under the cursor, or at the last one before it."""
+        before = bisect_right(self.timeline.requests.steps, self.view.cursor)
+        if not before:
+            self._say("Nothing had been sent by then.")
+            return
+        step = self.timeline.steps[self.timeline.requests.steps[before - 1]]
+        self._opener.past(self._agent, step.record, self.timeline)
+
     def action_copy(self) -> None:
         if self.timeline.steps:
             lines = moment_lines(self.timeline, self.view.cursor)
@@ -268,15 +350,3 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
     def _say(self, problem: str) -> None:
         if problem:
             self.notice.say(problem)
-
-
-def _folded(
-    known: SessionTimeline, records: Sequence[Record], prices: Mapping[str, Price]
-) -> SessionTimeline:
-    """Fold records: what is new of them into what is known, or all of them. Blocks."""
-    with gc_pause():
-        if known.prices == prices and known.follow(records):
-            return known
-        made = SessionTimeline(prices)
-        made.extend(records)
-        return made

@@ -1,77 +1,38 @@
-"""What Enter and w open in the timeline: a request as it was sent, a call, a diff, a sub-agent."""
+"""Opening a moment of the timeline: a request as it was sent, a call, a diff, a sub-agent."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from textual.app import App, ComposeResult
-from textual.binding import Binding, BindingType
-from textual.content import Content
-from textual.screen import Screen
-from textual.widgets import Static
+from textual.app import App
 
 from tui.app.reports.session import diff_until
-from tui.context import request_assembly
-from tui.context.request_replay import RequestReplay
-from tui.context.timeline import TimelineStep
-from tui.core.files import known_key
+from tui.context.timeline import SessionTimeline, TimelineStep
+from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
+from tui.core.gc_pause import gc_pause
 from tui.core.messages import blocks_of, string_of, text_of
 from tui.core.text_cleaning import clean, one_line
+from tui.session import importers
+from tui.session.reader import read
 from tui.session.records import Record
+from tui.ui.screens.context_past import ContextPastScreen
 from tui.ui.screens.read_screen import ReadScreen
 from tui.ui.screens.reports import DiffScreen
+from tui.ui.screens.sent_request import SentRequestScreen, sent_request
 from tui.ui.screens.sub_agents import open_sub_agent
-from tui.ui.toolkit.base_app import BaseScreen
-from tui.ui.widgets.file_viewer.line_file import LineFile
-from tui.ui.widgets.file_viewer.pane import FilePane
-from tui.ui.widgets.keys import Keys, in_rows
-from tui.ui.widgets.panes import PaneRule
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
+    from tui.core.config import Price
     from tui.ui.frontend import ScreenFrontend
 
 _CHARS: Final = 200_000
 """Most characters of a result that are shown."""
-_KEYS: Final[Keys] = (("/", "find"), ("w", "wrap"), ("y", "copy"), ("esc", "back"))
-
-
-class SentRequestScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
-    """A request as it was sent, to read and to search."""
-
-    DEFAULT_CSS = """
-    SentRequestScreen { background: $background; color: $foreground; }
-    SentRequestScreen #title {
-        height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis;
-    }
-    SentRequestScreen FilePane { height: 1fr; padding: 0 1; background: $background; }
-    SentRequestScreen #keys { height: 1; padding: 0 1; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "dismiss", "back", show=False)]
-    AUTO_FOCUS: ClassVar[str | None] = None
-
-    def __init__(self, title: str, text: str) -> None:
-        super().__init__()
-        self._title, self._text = title, text
-
-    def compose(self) -> ComposeResult:
-        yield Static(Content.styled(self._title, "bold"), id="title")
-        yield FilePane(id="sent")
-        yield PaneRule(id="keys-rule")
-        yield Static(id="keys", markup=False)
-
-    def on_mount(self) -> None:
-        pane = self.query_one(FilePane)
-        pane.show(LineFile(self._text))
-        pane.view.focus()
-
-    def on_resize(self) -> None:
-        self.query_one("#keys", Static).update(in_rows(_KEYS, self.size.width - 2, rows=1))
 
 
 class MomentOpener:
@@ -88,8 +49,7 @@ class MomentOpener:
             await open_sub_agent(self._frontend, step.call_id)
             return ""
         if step.kind == "request" and step.number:
-            data = self._frontend.services.folders.data
-            sent = await asyncio.to_thread(_sent, step, records, data)
+            sent = await asyncio.to_thread(sent_request, step.number, records)
             if sent is not None:
                 self._app.push_screen(SentRequestScreen(*sent))
                 return ""
@@ -101,6 +61,32 @@ class MomentOpener:
         text = await asyncio.to_thread(_text, step, records, record)
         self._app.push_screen(ReadScreen(one_line(step.label), text))
         return ""
+
+    def past(self, agent: Agent, record: str = "", timeline: SessionTimeline | None = None) -> None:
+        """Show the context as the model saw it at a request, by the id of its record; "" is the
+        last one. `timeline` is that of the session, if it is known."""
+        frontend = self._frontend
+        known = timeline
+        if known is None:  # nobody else may add to it meanwhile
+            known, frontend.timeline = frontend.timeline, None
+        prices = frontend.services.settings.now.prices
+        screen = ContextPastScreen(agent, known or SessionTimeline(prices), record)
+
+        def keep(_: None) -> None:
+            if timeline is None:
+                frontend.timeline = screen.timeline
+
+        self._app.push_screen(screen, keep)
+
+    async def other(self, prices: Mapping[str, Price]) -> tuple[str, SessionTimeline] | str:
+        """Have another session chosen: its title and its timeline, or why there is none."""
+        choice = await self._frontend.pick_session()
+        if choice is None or choice.path is None:
+            return "No session chosen."
+        try:
+            return await asyncio.to_thread(_other, choice.path, prices, foreign=choice.foreign)
+        except HoldfastError as error:
+            return error.message
 
     async def workspace(self, agent: Agent, step: TimelineStep) -> str:
         """Show what the session had changed in the workspace by a step. Returns why it can't be
@@ -114,21 +100,20 @@ class MomentOpener:
         return ""
 
 
+def _other(
+    path: Path, prices: Mapping[str, Price], *, foreign: bool
+) -> tuple[str, SessionTimeline]:
+    """Read a session, and fold its records. Blocks. Raises SessionError."""
+    loaded = importers.load(path) if foreign else read(path)
+    made = SessionTimeline(prices)
+    with gc_pause():
+        made.extend(loaded.branch)
+    prompts = made.marks["prompt"].steps
+    return one_line(made.steps[prompts[0]].label) if prompts else loaded.header.id, made
+
+
 def _record(records: Sequence[Record], id_: str) -> Record | None:
     return next((one for one in reversed(records) if one.id == id_), None)
-
-
-def _sent(step: TimelineStep, records: Sequence[Record], data: Path) -> tuple[str, str] | None:
-    """What the request of a step is, and its text; None where the record doesn't say how it was
-    sent. Blocks."""
-    replay = RequestReplay(records, known_key(data))
-    if step.number not in replay.requests:
-        return None
-    replayed = replay.at(step.number)
-    if replayed.request is None:
-        return f"Request {step.number}", f"It can't be rebuilt: {replayed.problem}."
-    how = f"not as sent: {replayed.problem}" if replayed.problem else "exactly as it was sent"
-    return f"Request {step.number}, {how}", request_assembly.printed(replayed.request)
 
 
 def _text(step: TimelineStep, records: Sequence[Record], record: Record | None) -> str:

@@ -251,6 +251,22 @@ CONTEXT_KEYS = (
     Key("y", "copy", "y", "copy the item, or the request"),
     Key("B", "", "B", "in an item: which prompt wrote this line (/why)"),
     Key("tab", "other_tab", "Tab", "switch between the items and the exact request"),
+    Key("h", "past", "h", "what the model saw at each request"),
+)
+
+PAST_KEYS = (
+    Key("left", "request(-1)", "Left, Right", "previous/next request"),
+    Key("right", "request(1)", "", ""),
+    Key("d", "difference", "d", "what changed since the one before, or the marked one"),
+    Key("m", "set_mark", "m", "mark the request: the others are compared with it"),
+    Key("b", "mark('context', 1)", "b, B", "next/previous cache restart or compaction"),
+    Key("B", "mark('context', -1)", "", ""),
+    Key("n", "mark('prompt', 1)", "n, N", "next/previous prompt"),
+    Key("N", "mark('prompt', -1)", "", ""),
+    Key("home", "first", "Home, End", "the first request; back to now", priority=True),
+    Key("end", "dismiss", "", "", priority=True),
+    Key("enter", "", "Enter", "open the item as it was; unfold a sum"),
+    Key("tab", "sent", "Tab", "the request exactly as it was sent"),
 )
 
 TIMELINE_KEYS = (
@@ -275,6 +291,8 @@ TIMELINE_KEYS = (
     Key("0", "zoom(0)", "", ""),
     Key("enter", "open", "Enter", "open the moment: request, call or diff"),
     Key("w", "workspace", "w", "what had changed in the workspace by then"),
+    Key("h", "past", "h", "the context then, item by item"),
+    Key("c", "compare", "c", "another session below this one, or no longer"),
     Key("y", "copy", "y", "copy the words about the moment"),
 )
 
@@ -430,6 +448,7 @@ _TABLES = (
     ("A plan", PLAN_KEYS, "PlanModal"),
     ("While a retry waits", BANNER_KEYS, "RetryBanner"),
     ("Context (F2)", CONTEXT_KEYS, "ContextScreen ContextItemScreen"),
+    ("Context at a request (h)", PAST_KEYS, "ContextPastScreen"),
     ("Timeline (F9)", TIMELINE_KEYS, "TimelineScreen"),
     ("Tasks (Ctrl+T)", TASK_KEYS, "TasksScreen"),
     ("Sessions (F3)", SESSION_KEYS, "SessionsScreen"),

@@ -68,6 +68,7 @@ class TimelineView(Widget, can_focus=True):
     class StepChanged(Message):
         """The cursor is on another step."""
 
+        view: TimelineView
         step: int
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
@@ -75,6 +76,8 @@ class TimelineView(Widget, can_focus=True):
         self.timeline = SessionTimeline()
         self.window: Window | None = None
         """The stretch in sight; None for the whole session, however long it gets."""
+        self.extent: Window | None = None
+        """All that can come into sight, where that is more than the session."""
         self._rows: Sequence[PictureRow] = ()
         self._strips: dict[int, Strip] = {}
         self._colors: dict[str, Color | None] = {}
@@ -87,7 +90,12 @@ class TimelineView(Widget, can_focus=True):
     @property
     def sight(self) -> Window:
         """The stretch of time that is drawn."""
-        return self.window or whole(self.timeline)
+        return self.window or self.every
+
+    @property
+    def every(self) -> Window:
+        """All that can come into sight."""
+        return self.extent or whole(self.timeline)
 
     def show(self, timeline: SessionTimeline, cursor: int) -> None:
         """Draw a timeline, or what is new of the one that is shown."""
@@ -123,7 +131,7 @@ class TimelineView(Widget, can_focus=True):
             if not window.start <= at < window.end:
                 self._show_from(at - width / 2, width)
         self.refresh()
-        self.post_message(self.StepChanged(self.cursor))
+        self.post_message(self.StepChanged(self, self.cursor))
 
     def move(self, by: int) -> None:
         """Move by columns: at least one step."""
@@ -149,10 +157,10 @@ class TimelineView(Widget, can_focus=True):
 
     def zoom(self, by: int) -> None:
         """Look closer by a factor of 2, or from further away; 0 shows everything."""
-        every, steps = whole(self.timeline), self.timeline.steps
+        every, steps = self.every, self.timeline.steps
         sight = self.sight
         width = (sight.end - sight.start) / (2.0**by)
-        if by == 0 or width >= every.end or not steps:
+        if by == 0 or width >= every.end - every.start or not steps:
             self.window = None
         else:
             at = steps[self.cursor].at
@@ -162,8 +170,8 @@ class TimelineView(Widget, can_focus=True):
         self.draw()
 
     def _show_from(self, start: float, width: float) -> None:
-        end = whole(self.timeline).end
-        start = max(0.0, min(start, end - width))
+        every = self.every
+        start = max(every.start, min(start, every.end - width))
         self.window = Window(start, start + width)
         self.draw()
 

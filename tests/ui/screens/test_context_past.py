@@ -1,0 +1,129 @@
+"""F2's past: the context at each request as the model saw it, and what changed between two."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+from textual.widgets import Static
+
+from tests.support.agents import events_of, make_agent
+from tests.support.provider import ScriptedProvider, call
+from tests.support.provider import say as says
+from tests.support.world import World
+from tests.ui.screens.driving import WIDE, app_of, session_open, until
+from tui.agent.agent import Agent
+from tui.core.facts import Overlay
+from tui.ui.screens.context import ContextScreen
+from tui.ui.screens.context_past import ContextPastScreen
+from tui.ui.screens.sent_request import SentRequestScreen
+from tui.ui.screens.timeline_moment import MomentOpener
+from tui.ui.widgets.file_viewer.pane import FilePane
+
+
+async def worked(root: Path) -> Agent:
+    """Three requests: a file is read, answered, hidden, and another prompt answered."""
+    (root / "a.py").write_text("one two three\n" * 400)
+    provider = ScriptedProvider([call("read_file", path="a.py")], says("ok"), says("again"))
+    agent = make_agent(root, provider)
+    await events_of(agent, "read it")
+    (result,) = [one for one in agent.session.records if one.type == "tool_result"]
+    await agent.context.overlay([Overlay(result.id, "masked")])
+    await events_of(agent, "go on")
+    return agent
+
+
+@asynccontextmanager
+async def past(
+    root: Path, size: tuple[int, int] = WIDE
+) -> AsyncGenerator[tuple[ContextPastScreen, Pilot[None]]]:
+    """The past of that session, opened from F2."""
+    agent = await worked(root)
+    app = app_of(World())
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: session_open(app))
+        opener = MomentOpener(app.frontend)
+        await app.push_screen(ContextScreen(agent, lambda _: None, root, opener))
+        await pilot.press("h")
+        await until(pilot, lambda: isinstance(app.screen, ContextPastScreen))
+        screen: Any = app.screen
+        await until(pilot, lambda: bool(screen.shown))
+        yield screen, pilot
+    await agent.close()
+
+
+def text_of(screen: Any, id_: str) -> str:
+    return str(screen.query_one(f"#{id_}", Static).visual)
+
+
+def states(screen: ContextPastScreen) -> list[str]:
+    return [row.state for row in screen.shown if row.item.kind == "result"]
+
+
+async def test_left_and_right_show_what_the_model_saw_at_each_request(tmp_path: Path) -> None:
+    async with past(tmp_path) as (screen, pilot):
+        assert "request 3 (3 of 3)" in text_of(screen, "title")
+        assert "read-only" in text_of(screen, "title")
+        assert states(screen) == ["hidden"]
+        await pilot.press("left")
+        await until(pilot, lambda: states(screen) == [""])
+        await pilot.press("left")
+        await until(pilot, lambda: [row.item.kind for row in screen.shown][-1] == "user")
+        assert states(screen) == []
+        assert text_of(screen, "moment").endswith("the first request")
+        assert screen.strip.cursor == screen.timeline.requests.steps[0]
+        await pilot.press("right", "right")
+        await until(pilot, lambda: states(screen) == ["hidden"])
+        await pilot.press("right")
+        assert "This was the last request" in screen.notice.text
+
+
+async def test_what_changed_is_said_in_short_then_in_words_and_as_a_diff(tmp_path: Path) -> None:
+    async with past(tmp_path) as (screen, pilot):
+        await until(pilot, lambda: "1 hidden" in text_of(screen, "moment"))
+        assert "2 added, " in text_of(screen, "moment")
+        await pilot.press("d")
+        await until(pilot, lambda: isinstance(pilot.app.screen, SentRequestScreen))
+        text = pilot.app.screen.query_one(FilePane).view.text()
+        assert text.startswith("Request 2: ")
+        assert "1 item hidden, −" in text
+        assert "  result: " in text
+        assert any(line.startswith("-") and "one two three" in line for line in text.split("\n"))
+        assert "+++ request 3" in text
+
+
+async def test_a_marked_request_is_what_others_are_compared_with(tmp_path: Path) -> None:
+    async with past(tmp_path) as (screen, pilot):
+        await pilot.press("home", "m", "right", "right")
+        await until(pilot, lambda: "since request 1: " in text_of(screen, "moment"))
+        await pilot.press("m", "m")
+        await until(pilot, lambda: "since request 2: " in text_of(screen, "moment"))
+
+
+async def test_end_and_esc_return_to_now(tmp_path: Path) -> None:
+    async with past(tmp_path) as (screen, pilot):
+        await pilot.press("end")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ContextScreen))
+        await pilot.press("h")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ContextPastScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ContextScreen))
+        assert not screen.is_attached
+
+
+async def test_enter_shows_an_item_as_the_model_saw_it_then(tmp_path: Path) -> None:
+    async with past(tmp_path) as (screen, pilot):
+        result = next(n for n, row in enumerate(screen.shown) if row.item.kind == "result")
+        screen.rows.move_to(result)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, SentRequestScreen))
+        assert "one two three" not in pilot.app.screen.query_one(FilePane).view.text()
+        await pilot.press("escape", "left")
+        await until(pilot, lambda: states(screen) == [""])
+        screen.rows.move_to(result)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, SentRequestScreen))
+        assert "one two three" in pilot.app.screen.query_one(FilePane).view.text()

@@ -1,0 +1,86 @@
+"""The context as the model saw it at a request of a session, and how two of them differ. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tui.context.frame import Frame
+from tui.context.overrides import Stand
+from tui.context.request_assembly import readable
+from tui.context.request_replay import RequestReplay
+from tui.context.token_ledger import Item, Ledger
+from tui.core.dataclass import dataclass, field
+
+_FIXED: Final = ("system", "tools")
+
+
+@dataclass(frozen=True, slots=True)
+class ContextThen:
+    """The items of a request, in their order. `stands` are the stand-ins of those that were not
+    sent as recorded, by id. `problem` says why there are none, "" otherwise."""
+
+    number: int
+    items: tuple[Item, ...] = ()
+    stands: Mapping[str, Stand] = field(default_factory=dict[str, Stand])
+    fixed: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The texts of the system layers and the tools, by the ids of their items."""
+    problem: str = ""
+
+    @property
+    def tokens(self) -> int:
+        return sum(item.tokens for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextDifference:
+    """What the model sees in one request and not in another, item by item. `turned` are the items
+    whose state is another one, as they were and as they are; `edited` the fixed parts that have
+    another text."""
+
+    added: tuple[Item, ...]
+    gone: tuple[Item, ...]
+    turned: tuple[tuple[Item, Item], ...]
+    edited: tuple[tuple[Item, Item], ...]
+
+
+def seen_at(replay: RequestReplay, number: int, tokens: int = 0) -> ContextThen:
+    """List the items of a request, rebuilt from its record. `tokens` is what the server counted for
+    it, which the items then share; 0 if that isn't known."""
+    if number not in replay.requests:
+        return ContextThen(number, problem="the record doesn't say how it was sent")
+    found = replay.seen(number)
+    if isinstance(found, str):
+        return ContextThen(number, problem=found)
+    view, frame, model = found
+    ledger = Ledger(model)
+    ledger.fixed(frame.layers, frame.tools)
+    ledger.resume(replay.branch(number))
+    summary = view.summary.record if view.summary else None
+    ledger.stand(view.states, view.stands, view.pinned, summary=summary, measured=True)
+    if tokens:
+        ledger.count(tokens)
+    items = tuple(ledger.items(images=True))
+    return ContextThen(number, items, view.stands, _texts(frame))
+
+
+def context_difference(before: ContextThen, after: ContextThen) -> ContextDifference:
+    """Compare what the model sees in two requests."""
+    old = {item.id: item for item in before.items}
+    new = {item.id: item for item in after.items}
+    pairs = [(old[id_], item) for id_, item in new.items() if id_ in old]
+    return ContextDifference(
+        tuple(item for id_, item in new.items() if id_ not in old),
+        tuple(item for id_, item in old.items() if id_ not in new),
+        tuple(pair for pair in pairs if pair[0].state != pair[1].state),
+        tuple(
+            (was, item)
+            for was, item in pairs
+            if item.kind in _FIXED and before.fixed.get(item.id) != after.fixed.get(item.id)
+        ),
+    )
+
+
+def _texts(frame: Frame) -> dict[str, str]:
+    layers = {f"system:{name}": text for name, text in frame.layers}
+    return layers | {f"tool:{tool.get('name')}": readable(tool) for tool in frame.tools}
