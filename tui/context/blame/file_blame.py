@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -17,8 +16,8 @@ from typing import Final
 import msgspec
 
 from tui.context.blame import index
-from tui.context.blame.commits import FileInCommit
-from tui.context.blame.line_map import LineMap, Reformatted, composed, line_map
+from tui.context.blame.commits import FileInCommit, name_before
+from tui.context.blame.line_map import LineMap, Reformatted, composed, line_map, most_alike
 from tui.context.blame.line_match import matching_blocks
 from tui.context.blame.orphaned_copies import OrphanedCopy, edited_meanwhile, orphaned_copies
 from tui.context.blame.steps import ForeignEdit, RecordedStep, SessionSteps, seconds_of
@@ -42,6 +41,7 @@ from tui.core.git.door import GitError
 from tui.core.git.history import (
     CommittedLine,
     HeadMove,
+    adding_commit,
     committed_lines,
     committed_text,
     former_name,
@@ -57,8 +57,6 @@ from tui.session.checkpoints.store import CheckpointStore, store_of
 FILE_BYTES_MAX: Final = 20_000_000
 """A larger file isn't followed line by line."""
 _RENAMES_MAX: Final = 20
-_SIMILAR: Final = 0.5
-"""The share of lines that a renamed file has in common with what it was."""
 _TEXTS_MAX: Final = 32
 """Contents whose lines are held at once."""
 _HEAD_S: Final = 1.0
@@ -402,8 +400,12 @@ class _Asking:
         checkout = self._checkout
         if checkout is not None and path.is_relative_to(checkout.top):
             with suppress(GitError):
-                if name := former_name(checkout, str(path.relative_to(checkout.top))):
-                    return checkout.top / name
+                name = str(path.relative_to(checkout.top))
+                old = former_name(checkout, name)
+                if not old and (commit := adding_commit(checkout, name)):
+                    old = name_before(checkout, commit, name)
+                if old:
+                    return checkout.top / old
         return None
 
     def _gone_with(self, path: Path, change: StateChange) -> Path | None:
@@ -423,19 +425,19 @@ class _Asking:
                     and entry.digest is not None
                     and abs(history.times.get(n, 0.0) - change.time) < 1e-3
                 ]
-                gone = [one for n in numbers for one in store.gone_with(n)]
-                best, share = "", _SIMILAR
-                for name, entry in gone:
-                    if entry.digest is None:
-                        continue
-                    if entry.digest.hex() == change.digest:
-                        return Path(root) / name
-                    old = self._contents.lines(entry.digest.hex()) or ()
-                    same = (Counter(old) & Counter(lines)).total()
-                    if same > share * max(len(old), len(lines)):
-                        best, share = name, same / max(len(old), len(lines))
-                if best:
-                    return Path(root) / best
+                gone = {
+                    name: entry.digest.hex()
+                    for n in numbers
+                    for name, entry in store.gone_with(n)
+                    if entry.digest is not None
+                }
+                same = (name for name, digest in gone.items() if digest == change.digest)
+                old = next(same, "") or most_alike(
+                    lines,
+                    ((name, self._contents.lines(digest) or ()) for name, digest in gone.items()),
+                )
+                if old:
+                    return Path(root) / old
         return None
 
     def _merged(self, place: _Place, since: float, until: float) -> CommittedFile | None:

@@ -114,6 +114,20 @@ def former_name(checkout: Checkout, path: str) -> str:
     return words[1] if len(words) == 3 and words[2] == path else ""
 
 
+def adding_commit(checkout: Checkout, path: str) -> str:
+    """The commit that HEAD's history has a file since; "" for none."""
+    log = ("log", "--no-renames", "--diff-filter=A", "-n1", "--format=%H")
+    return checkout.git(*log, "HEAD", "--", path).strip()
+
+
+def files_gone_with(checkout: Checkout, commit: str) -> list[str]:
+    """The files that a commit took away from its first parent's."""
+    if not checkout.answer("rev-parse", "--verify", "-q", f"{commit}^"):
+        return []
+    shape = ("-r", "-z", "--no-renames", "--diff-filter=D", "--name-only")
+    return checkout.git("diff-tree", *shape, f"{commit}^", commit).strip("\0").split("\0")
+
+
 def worktree_tops(checkout: Checkout) -> list[str]:
     """The folders of all work trees of the repository, the main one first."""
     output = checkout.git("worktree", "list", "--porcelain")
