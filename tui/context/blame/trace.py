@@ -8,7 +8,7 @@ what a rewind or git brought back, and what git took over from another state tha
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, cast
@@ -116,10 +116,15 @@ class Tracer:
     now: dict[str, Traced] = field(default_factory=dict[str, Traced])
     since: dict[str, float] = field(default_factory=dict[str, float])
     pending: dict[str, list[RecordedStep]] = field(default_factory=dict[str, list[RecordedStep]])
+    missing: dict[str, float] = field(default_factory=dict[str, float])
+    """When the file was last seen to be missing in a place, before its first state there."""
     left: deque[Traced] = field(default_factory=lambda: deque[Traced](maxlen=_LEFT))
 
-    def run(self, places: Mapping[str, Iterable[StateChange]]) -> None:
+    def run(self, places: Mapping[str, Sequence[StateChange]]) -> None:
         """Go through the states of all places, by their time."""
+        self.missing = {
+            place: found[0].since for place, found in places.items() if found and found[0].since
+        }
         steps = [(change.time, place, change) for place in places for change in places[place]]
         for _, place, change in sorted(steps, key=lambda one: one[0]):
             self.step(place, change)
@@ -184,13 +189,14 @@ class Tracer:
         if made:
             return Traced(change.digest, [origin] * len(lines))
         found: list[StepOrigin | None] = [None] * len(lines)
-        others = [(time, other) for other, time in self.since.items() if other != place]
+        times = {**self.missing, **self.since}
+        others = [(time, one) for one, time in times.items() if one != place and time < change.time]
         if origin.makers[0].kind == "before" and others:  # a work tree begins with what is in git
             rank = min(others, key=lambda one: (worktree_of(Path(one[1])) is not None, one[0]))
             since, other = rank
             origin = StepOrigin((PERSON,))
             merged = self.sources.merged(other, since, change.time)
-            found = self._followed(self.now[other], change, PERSON) or found
+            found = self._followed(self.now.get(other, NOTHING), change, PERSON) or found
         self._take_over(place, NOTHING, change.digest, found, merged)
         return Traced(change.digest, _claimed(lines, _filled(found, origin), change))
 
