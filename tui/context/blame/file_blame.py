@@ -27,6 +27,7 @@ from tui.context.blame.timeline import (
     PERSON,
     StateChange,
     StoreView,
+    commands_running,
     present,
     timeline,
 )
@@ -212,7 +213,12 @@ class _Asking:
         digest = self._contents.add(data)
         here = _Place(self._path, self._checkout)
         self._find_checkpoints(here)
-        now = present(self._states(here), digest, changed, self._seen(here))
+        running = [
+            one
+            for view, _ in here.views
+            for one in commands_running(here.path, self._sessions, view.root)
+        ]
+        now = present(self._states(here), digest, changed, self._seen(here), running)
         roots = [self._path.parent, *(Path(one.root) for one in self._sessions)]
         self._orphaned = orphaned_copies(roots, self._contents.copies)
         changes = {str(self._path): self._doubted(self._chain(here, now))}
@@ -253,6 +259,10 @@ class _Asking:
     def edit_map(self, old: str, new: str) -> LineMap | None:
         """See `trace.BlameSources`."""
         return self._maps.of_edit(old, new)
+
+    def words(self, step: RecordedStep) -> str:
+        """See `trace.BlameSources`."""
+        return self._contents.words(step)
 
     def merged(self, place: str, since: float, until: float) -> CommittedFile | None:
         """See `trace.BlameSources`."""
@@ -575,9 +585,11 @@ class _Contents:
         self.stores, self.add = self._kept.stores, self._kept.add
         self._texts: dict[str, list[str] | None] = {}
         self.copies: set[str] = set()
+        self._sessions: dict[str, Path] = {}
 
     def known(self, file: Path, steps: SessionSteps) -> None:
         """Note where a session keeps the files from before its writes, and its calls."""
+        self._sessions[steps.id] = file
         for write in steps.writes:
             if write.after:
                 id_ = steps.steps[write.step].call
@@ -598,6 +610,11 @@ class _Contents:
                 self._texts.pop(next(iter(self._texts)))
             self._texts[digest] = None if data is None else lines_of(data)
         return self._texts[digest]
+
+    def words(self, step: RecordedStep) -> str:
+        """All text in the arguments of a step's call; "" where they aren't known."""
+        file = self._sessions.get(step.session)
+        return self._kept.arguments(file, step.call) if file and step.call else ""
 
     def data(self, digest: str) -> bytes | None:
         """The bytes of a content; None where it isn't kept."""

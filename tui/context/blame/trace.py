@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol, cast
 
 from tui.context.blame.line_map import MOVED_CHARS, LineMap, LineRun, Reformatted, letters
+from tui.context.blame.reformatting import substance
 from tui.context.blame.steps import RecordedStep
 from tui.context.blame.timeline import CLAIMED, GONE, PERSON, StateChange
 from tui.core.dataclass import dataclass, field
@@ -90,6 +91,10 @@ class BlameSources(Protocol):
 
     def edit_map(self, old: str, new: str) -> LineMap | None:
         """The same for an edit that a formatter ran after."""
+        ...
+
+    def words(self, step: RecordedStep) -> str:
+        """What a step's call was asked to do, word for word; "" where that isn't known."""
         ...
 
     def merged(self, place: str, since: float, until: float) -> CommittedFile | None:
@@ -172,6 +177,7 @@ class Tracer:
             self.left.append(before)
         elif kinds <= {"person", "lost"}:
             self._copied(place, digest, found)
+        self._worded(digest, found, origin)
         return Traced(digest, _filled(found, origin))
 
     def _first(
@@ -259,6 +265,21 @@ class Tracer:
             return origins[source.place]
         return StepOrigin((source.commit,)) if source.commit else None
 
+    def _worded(self, digest: str, found: list[StepOrigin | None], origin: StepOrigin) -> None:
+        """Fill in the origins of new lines that one alone of those who may have made them was asked
+        to write, word for word."""
+        asked = [(step, self.sources.words(step)) for step in origin.makers] if origin.why else []
+        texts = [(step, substance(words)) for step, words in asked if words]
+        lines = self.sources.lines(digest) or () if texts else ()
+        after, at = list(map(substance, lines)), 0
+        while at < len(after):
+            ends = [(_end_of_words(found, after, at, text), step) for step, text in texts]
+            end, step = max(ends, key=lambda one: one[0])
+            alone = sum(one == end for one, _ in ends) == 1
+            if alone and letters(lines[at:end]) >= _LINE_CHARS:
+                found[at:end] = [StepOrigin((step,))] * (end - at)
+            at = max(end, at + 1)
+
     def _put_elsewhere(self, before: Traced, digest: str, found: list[StepOrigin | None]) -> None:
         """Fill in the origins of single lines that were somewhere else in the file: a merge puts
         them in another order."""
@@ -310,6 +331,17 @@ def _filled(found: list[StepOrigin | None], origin: StepOrigin) -> list[StepOrig
             at = found.index(None, at + 1)
             found[at] = origin
     return cast("list[StepOrigin]", found)
+
+
+def _end_of_words(
+    found: Sequence[StepOrigin | None], after: Sequence[str], at: int, text: str
+) -> int:
+    """The end of the lines from a place on that have no origin yet, and are in a text as a whole;
+    both by their substance."""
+    end, joined = at, ""
+    while end < len(after) and found[end] is None and joined + after[end] in text:
+        joined, end = joined + after[end], end + 1
+    return end
 
 
 def _claimed(
