@@ -19,7 +19,13 @@ from tui.context.blame.trace import LineSource, lines_of
 from tui.core.clock import timestamp
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
-from tui.core.git.history import CommittedLine, committed_lines, committed_text, files_gone_with
+from tui.core.git.history import (
+    CommittedLine,
+    committed_lines,
+    committed_text,
+    files_gone_with,
+    parents,
+)
 
 _BACK_MAX: Final = 16
 """Commits that one line is followed through."""
@@ -73,19 +79,18 @@ class FileInCommit:
         key = (line.commit, line.name)
         if key not in self._before:
             self._before[key] = {}
-            commit, _, name = line.previous.partition(" ")
-            if not commit and (name := name_before(self._checkout, *key)):
-                commit = f"{line.commit}^"
+            name = line.previous.partition(" ")[2] or name_before(self._checkout, *key)
             odd = name.startswith('"')  # a name with odd bytes, as git quotes it
-            if commit and not odd and len(self._before) <= _COMPARED_MAX:
-                self._before[key] = self._compared((commit, name), key)
+            if name and not odd and len(self._before) <= _COMPARED_MAX:
+                for parent in parents(self._checkout, line.commit)[::-1]:
+                    self._before[key] |= self._compared((parent, name), key)
         return self._before[key]
 
     def _compared(
         self, old: tuple[str, str], new: tuple[str, str]
     ) -> dict[int, tuple[CommittedLine, int]]:
         before, after = (_lines(self._checkout, *one) for one in (old, new))
-        known = committed_lines(self._checkout, *old)
+        known = committed_lines(self._checkout, *old) if before else []
         return {
             run.new + k: known[run.old + k]
             for run in line_map(before, after, "lines").runs

@@ -168,7 +168,8 @@ def timeline(
             if event.digest != fold.now:
                 fold.time = max(fold.time, event.since)
                 makers, why = _makers(event, intervals[event.view.root], taken, fold.now is None)
-                ran = [one for one in running[event.view.root] if one.begun < time <= one.until]
+                at = int(time * 1000) / 1000  # as sessions have times, whole milliseconds
+                ran = [one for one in running[event.view.root] if one.begun < at <= one.until]
                 if ran and fold.now is not None and not any(one.step in makers for one in ran):
                     makers, why = _distinct([*(one.step for one in ran), *makers]), ran[0].why
                 fold.becomes(event.digest, makers, time, why=why)

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Protocol, cast
 
 from tui.context.blame.line_map import MOVED_CHARS, LineMap, LineRun, Reformatted, letters
 from tui.context.blame.reformatting import substance
-from tui.context.blame.steps import RecordedStep
+from tui.context.blame.steps import RecordedStep, seconds_of
 from tui.context.blame.timeline import CLAIMED, GONE, PERSON, StateChange
 from tui.core.dataclass import dataclass, field
 from tui.core.workspace import worktree_of
@@ -123,10 +123,14 @@ class Tracer:
     pending: dict[str, list[RecordedStep]] = field(default_factory=dict[str, list[RecordedStep]])
     missing: dict[str, float] = field(default_factory=dict[str, float])
     """When the file was last seen to be missing in a place, before its first state there."""
+    places: Mapping[str, Sequence[StateChange]] = field(
+        default_factory=dict[str, Sequence[StateChange]]
+    )
     left: deque[Traced] = field(default_factory=lambda: deque[Traced](maxlen=_LEFT))
 
     def run(self, places: Mapping[str, Sequence[StateChange]]) -> None:
         """Go through the states of all places, by their time."""
+        self.places = places
         self.missing = {
             place: found[0].since for place, found in places.items() if found and found[0].since
         }
@@ -200,11 +204,21 @@ class Tracer:
         if origin.makers[0].kind == "before" and others:  # a work tree begins with what is in git
             rank = min(others, key=lambda one: (worktree_of(Path(one[1])) is not None, one[0]))
             since, other = rank
-            origin = StepOrigin((PERSON,))
+            origin = self._meanwhile(other, change.time)
             merged = self.sources.merged(other, since, change.time)
             found = self._followed(self.now.get(other, NOTHING), change, PERSON) or found
         self._take_over(place, NOTHING, change.digest, found, merged)
+        self._worded(change.digest, found, origin)
         return Traced(change.digest, _claimed(lines, _filled(found, origin), change))
+
+    def _meanwhile(self, place: str, time: float) -> StepOrigin:
+        """Who may have changed the file in a place since its last state there, before the next."""
+        coming = (change for change in self.places[place] if change.time > time)
+        change = next(coming, None)
+        if change is None or PERSON not in change.makers:
+            return StepOrigin((PERSON,))
+        makers = tuple(one for one in change.makers if seconds_of(one.time) <= time)
+        return StepOrigin(makers, change.why if len(makers) > 1 else "")
 
     def _followed(
         self, before: Traced, change: StateChange, maker: RecordedStep

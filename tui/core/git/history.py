@@ -128,6 +128,11 @@ def files_gone_with(checkout: Checkout, commit: str) -> list[str]:
     return checkout.git("diff-tree", *shape, f"{commit}^", commit).strip("\0").split("\0")
 
 
+def parents(checkout: Checkout, commit: str) -> list[str]:
+    """The commits that a commit was made on, the branch's own first."""
+    return checkout.git("rev-parse", f"{commit}^@").split()
+
+
 def worktree_tops(checkout: Checkout) -> list[str]:
     """The folders of all work trees of the repository, the main one first."""
     output = checkout.git("worktree", "list", "--porcelain")
