@@ -21,7 +21,7 @@ from tui.session.reader import read
 
 _DATABASE: Final = CacheDatabase(
     "blame.sqlite3",
-    4,
+    5,
     """
 CREATE TABLE session(
     path BLOB PRIMARY KEY, changed INTEGER, size INTEGER, steps BLOB

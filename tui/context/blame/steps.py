@@ -152,6 +152,9 @@ class SessionSteps(msgspec.Struct, frozen=True, omit_defaults=True):
     """Paths below the root that a command's result names as changed, each with its step."""
     unended: tuple[int, ...] = ()
     elsewhere: tuple[CommandElsewhere, ...] = ()
+    at_most: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    """Steps of commands that were cut off, each with all paths that it may have written to, where
+    its words tell."""
 
 
 def steps_of(loaded: LoadedSession) -> SessionSteps:
@@ -191,6 +194,7 @@ class _Reading:
         self._foreign: list[ForeignEdit] = []
         self._named: list[tuple[int, str]] = []
         self._elsewhere: list[CommandElsewhere] = []
+        self._at_most: list[tuple[int, tuple[str, ...]]] = []
         self._prompt = RecordedStep("person")
         self._heard: dict[str, str] = {}
         """The last message up to each record, on its own branch."""
@@ -200,6 +204,7 @@ class _Reading:
         unended = tuple(self._number(call) for call in self._running)
         for call in self._running:
             self._names_elsewhere(call, None)
+            self._was_cut_off(call)
         return SessionSteps(
             self._header.id,
             self._header.cwd,
@@ -214,6 +219,7 @@ class _Reading:
             tuple(self._named),
             unended,
             tuple(self._elsewhere),
+            tuple(self._at_most),
         )
 
     def read(self, place: int, record: Record) -> None:
@@ -353,6 +359,16 @@ class _Reading:
         step = self._steps[taken.step]
         if step.call == call and taken.time > seconds_of(step.time) + seconds + LATE_S:
             self._checkpoints[-1] = msgspec.structs.replace(taken, late=True)
+            self._was_cut_off(call)
+
+    def _was_cut_off(self, call: str) -> None:
+        """Note what a command that was cut off may have written to at most."""
+        from tui.permissions.written_paths import written_paths  # noqa: PLC0415 - seldom needed
+
+        command = string_of(self._inputs.get(call, {}).get("command"))
+        paths = written_paths(command, Path(self._header.cwd)) if command else None
+        if paths is not None:
+            self._at_most.append((self._number(call), tuple(sorted(map(str, paths)))))
 
     def _wrote(self, place: int, record: Record, call: str, written: list[Any]) -> None:
         step = self._number(call, kind="edit", time=record.time)

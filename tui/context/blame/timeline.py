@@ -167,7 +167,9 @@ def timeline(
                 _write(fold, *linked)
             if event.digest != fold.now:
                 fold.time = max(fold.time, event.since)
-                makers, why = _makers(event, intervals[event.view.root], taken, fold.now is None)
+                makers, why = _makers(
+                    path, event, intervals[event.view.root], taken, fold.now is None
+                )
                 at = int(time * 1000) / 1000  # as sessions have times, whole milliseconds
                 ran = [one for one in running[event.view.root] if one.begun < at <= one.until]
                 if ran and fold.now is not None and not any(one.step in makers for one in ran):
@@ -322,16 +324,24 @@ def commands_running(
         found.append(RunningCommand(begun, until, step, why))
 
     for session in sessions:
+        others = _without(session, path)
         if session.root == root:
             for number in session.unended:
-                note(session.steps[number], None, UNENDED)
+                if number not in others:
+                    note(session.steps[number], None, UNENDED)
         for one in session.elsewhere:
             if one.path == str(path):
                 note(session.steps[one.step], one.ended, ELSEWHERE)
     return found
 
 
+def _without(session: SessionSteps, path: Path) -> set[int]:
+    """The steps of commands that were cut off and can't have written to a file."""
+    return {number for number, paths in session.at_most if str(path) not in paths}
+
+
 def _makers(
+    path: Path,
     event: _Stored,
     intervals: Sequence[_Interval],
     calls: Sequence[tuple[float, float, RecordedStep]],
@@ -339,7 +349,7 @@ def _makers(
 ) -> tuple[Sequence[RecordedStep], str]:
     """Who may have changed the file before a checkpoint, and why that isn't certain."""
     history = event.view.history
-    makers, why = _by_records(event, intervals, calls)
+    makers, why = _by_records(path, event, intervals, calls)
     if first and event.n == 1:
         return (BEFORE,), ""
     if first and event.n <= history.first:
@@ -348,11 +358,15 @@ def _makers(
 
 
 def _by_records(
+    path: Path,
     event: _Stored,
     intervals: Sequence[_Interval],
     calls: Sequence[tuple[float, float, RecordedStep]],
 ) -> tuple[Sequence[RecordedStep], str]:
     around = [one for one in intervals if one.low < event.n <= one.high]
+    late = [one for one in around if one.taken.late]
+    if any(one.taken.step in _without(one.session, path) for one in late):
+        return (PERSON,), ""
     steps = [
         one.session.steps[one.taken.step]
         for one in around
@@ -366,7 +380,7 @@ def _by_records(
             for begun, ended, step in calls
             if begun < event.time <= ended and step.session not in told
         )
-    if any(one.taken.late for one in around):
+    if late:
         return [*steps, PERSON], LATE
     if steps:
         return steps, AT_ONCE
