@@ -95,7 +95,7 @@ def test_a_pruned_checkpoint_is_said(tmp_path: Path) -> None:
     def appended(label: str) -> None:
         world.put(world.root, [*world.lines(), ("by a command", label)])
 
-    session.command("echo by a command >> src/module.py", appended)
+    session.command("python tools/make.py", appended)
     session.prompt()
     world.tick(100 * 86_400)
     session.prompt()

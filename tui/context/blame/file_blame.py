@@ -512,7 +512,7 @@ class _Asking:
                 return found
             committed = lines_of(text.encode("utf-8", "surrogateescape"))
             by_git = committed_lines(checkout, "HEAD", name)
-        except GitError as error:  # such as a file of commits to ignore that isn't there
+        except GitError as error:
             self._notes.append(f"Git can't tell the commits: {error.message}")
             return found
         for i, j, count in matching_blocks(committed, lines):

@@ -228,7 +228,7 @@ def _closes(new: Sequence[str], begun: int, at: int) -> bool:
     for before in range(at - 1, begun - 1, -1):
         text = new[before].lstrip()
         if text and len(new[before]) - len(text) <= depth:
-            return bool(text.strip(_CLOSING))
+            return any(one in text for one in "([{")
     return False
 
 

@@ -186,7 +186,7 @@ def present(
     digest: str,
     at: float,
     seen: float,
-    running: Iterable[RunningCommand],
+    running: Iterable[CommandInDoubt],
 ) -> list[StateChange]:
     """The states of a file with the one that it has now, since `at`. `seen` is when the last
     checkpoint was taken that would hold it; 0 for none."""
@@ -296,7 +296,7 @@ def _calls_by_time(sessions: Iterable[SessionSteps]) -> list[tuple[float, float,
     ]
 
 
-class RunningCommand(NamedTuple):
+class CommandInDoubt(NamedTuple):
     """A command that may have changed a file, and left no checkpoint of its own of it: from its
     begin until the next one that was taken there, which shows what it did. `why` it isn't certain.
     """
@@ -309,19 +309,19 @@ class RunningCommand(NamedTuple):
 
 def commands_running(
     path: Path, sessions: Sequence[SessionSteps], root: str
-) -> list[RunningCommand]:
+) -> list[CommandInDoubt]:
     """The commands whose end was never recorded, and those of sessions with another folder than
     that of the checkpoints which name the file."""
     times = sorted(
         one.time for session in sessions if session.root == root for one in session.checkpoints
     )
-    found: list[RunningCommand] = []
+    found: list[CommandInDoubt] = []
 
     def note(step: RecordedStep, ended: float | None, why: str) -> None:
         begun = seconds_of(step.time)
         at = bisect_right(times, ended or begun)
         until = times[at] if at < len(times) else float("inf")
-        found.append(RunningCommand(begun, until, step, why))
+        found.append(CommandInDoubt(begun, until, step, why))
 
     for session in sessions:
         others = _without(session, path)

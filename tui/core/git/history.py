@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from tui.core.dataclass import dataclass
 from tui.core.git.checkout import Checkout
+from tui.core.git.door import GitError
 
 _MOVES_MAX: Final = 20_000
 _FIELD: Final = "%x00"
@@ -79,9 +80,7 @@ def committed_lines(checkout: Checkout, commit: str, path: str) -> list[tuple[Co
     lines: dict[str, CommittedLine] = {}
     found: list[tuple[CommittedLine, int]] = []
     at, place = "", 0
-    for line in checkout.git("blame", "--no-textconv", "--porcelain", commit, "--", path).split(
-        "\n"
-    ):
+    for line in _blame(checkout, commit, path).split("\n"):
         if line.startswith("\t"):
             # what is said of a commit comes whole before its first line
             if at not in lines:
@@ -95,6 +94,14 @@ def committed_lines(checkout: Checkout, commit: str, path: str) -> list[tuple[Co
         elif at:
             known[at][word] = rest
     return found
+
+
+def _blame(checkout: Checkout, commit: str, path: str) -> str:
+    blame, what = ("blame", "--no-textconv", "--porcelain"), (commit, "--", path)
+    try:
+        return checkout.git(*blame, *what)
+    except GitError:  # such as a file of commits to ignore that isn't there
+        return checkout.git(*blame, "--no-ignore-revs-file", *what)
 
 
 def _line(commit: str, fields: dict[str, str]) -> CommittedLine:
