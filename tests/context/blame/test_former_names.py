@@ -157,3 +157,24 @@ def test_a_file_of_commits_to_ignore_that_is_missing_hides_no_commit(world: Worl
     found = world.blame()
     assert {found.commits[number].summary for number in found.committed} == {"as it was"}
     assert found.notes == ()
+
+
+def test_what_a_revert_of_a_revert_brings_back_is_the_first_ones(
+    world: World, tmp_path: Path
+) -> None:
+    begin(world)
+    clone = tmp_path / "clone"
+    world.git("clone", "-q", str(world.root), str(clone))
+    line = "their_line = written(elsewhere)"
+    there = clone / world.name(world.root)
+    there.write_text(f"{line}\n{there.read_text()}")
+    world.git("commit", "-qam", "written elsewhere", root=clone)
+    world.tick()
+    world.git("pull", "-q", str(clone), "main")
+    for _ in range(2):
+        world.tick()
+        world.git("revert", "--no-edit", "HEAD")
+    world.tick()
+    world.put(world.root, [(line, "commit:written elsewhere"), *world.lines()])
+    world.session().save()
+    assert [one for one in world.told() if one[1] != one[2]] == []

@@ -25,6 +25,7 @@ from tui.core.git.history import (
     committed_text,
     files_gone_with,
     parents,
+    reverted_commit,
 )
 
 _BACK_MAX: Final = 16
@@ -82,8 +83,13 @@ class FileInCommit:
             name = line.previous.partition(" ")[2] or name_before(self._checkout, *key)
             odd = name.startswith('"')  # a name with odd bytes, as git quotes it
             if name and not odd and len(self._before) <= _COMPARED_MAX:
-                for parent in parents(self._checkout, line.commit)[::-1]:
-                    self._before[key] |= self._compared((parent, name), key)
+                before = parents(self._checkout, line.commit)
+                if line.summary.startswith("Revert ") and (
+                    reverted := reverted_commit(self._checkout, line.commit)
+                ):
+                    before.append(f"{reverted}^")  # what it brings back was there
+                for commit in before[::-1]:
+                    self._before[key] |= self._compared((commit, name), key)
         return self._before[key]
 
     def _compared(

@@ -3,6 +3,7 @@ their lines. Blocks; raises GitError."""
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple
 
 from tui.core.dataclass import dataclass
@@ -138,6 +139,14 @@ def files_gone_with(checkout: Checkout, commit: str) -> list[str]:
 def parents(checkout: Checkout, commit: str) -> list[str]:
     """The commits that a commit was made on, the branch's own first."""
     return checkout.git("rev-parse", f"{commit}^@").split()
+
+
+def reverted_commit(checkout: Checkout, commit: str) -> str:
+    """The commit that one takes back, by git's own words in its message; "" for none."""
+    _, _, rest = checkout.git("log", "-1", "--format=%b", commit).partition("This reverts commit ")
+    word = re.match(r"[0-9a-f]{7,64}", rest)
+    known = word and checkout.answer("rev-parse", "--verify", "-q", f"{word[0]}^")
+    return word[0] if word and known else ""
 
 
 def worktree_tops(checkout: Checkout) -> list[str]:
