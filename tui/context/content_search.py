@@ -98,13 +98,19 @@ class ContentSearch:
         """The content that a call makes of another; None where that can't be told."""
         from tui.context.written_again import written  # noqa: PLC0415 - seldom needed
 
-        calls = call.source
-        if isinstance(calls, Path):
-            if calls not in self._sessions:
-                self._sessions[calls] = _calls_of(calls)
-            calls = self._sessions[calls]
-        made = calls.get(call.id)
+        source = call.source
+        made = (self._calls_in(source) if isinstance(source, Path) else source).get(call.id)
         return None if made is None else written(*made, data, Path(call.path))
+
+    def arguments(self, session: Path, call: str) -> str:
+        """The strings among the arguments of a session's call; "" where there are none."""
+        _, given = self._calls_in(session).get(call, ("", {}))
+        return "\n".join(filter(None, map(string_of, given.values())))
+
+    def _calls_in(self, session: Path) -> Mapping[str, ToolCall]:
+        if session not in self._sessions:
+            self._sessions[session] = _calls_of(session)
+        return self._sessions[session]
 
     def _stored(self, digest: str) -> bytes | None:
         """The content with a hash where it is kept somewhere; "" is no file."""

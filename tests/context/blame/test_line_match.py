@@ -48,3 +48,21 @@ def test_a_blank_line_amid_replaced_lines_is_a_new_one() -> None:
     new = ["head", "three", "", "four", "", "tail"]
     kept = {block.new + n for block in matching_blocks(old, new) for n in range(block.size)}
     assert kept == {0, 4, 5}
+
+
+def kept_lines(old: list[str], new: list[str]) -> dict[int, int]:
+    return {
+        block.new + n: block.old + n
+        for block in matching_blocks(old, new)
+        for n in range(block.size)
+    }
+
+
+def test_a_bracket_goes_with_what_it_closes() -> None:
+    one, other, tail = ["a(", "    x", ")"], ["b(", "    y", ")"], ["tail"]
+    old = ["head", *one, *tail]
+    assert kept_lines([*one, *tail], [*other, *tail]) == {3: 3}
+    assert kept_lines(old, ["head", *one, *other, *tail]) == {0: 0, 1: 1, 2: 2, 3: 3, 7: 4}
+    assert kept_lines(old, ["head", *other, *one, *tail]) == {0: 0, 4: 1, 5: 2, 6: 3, 7: 4}
+    more = ["head", "a(", "    x", "    more", ")", *tail]
+    assert kept_lines(old, more) == {0: 0, 1: 1, 2: 2, 4: 3, 5: 4}

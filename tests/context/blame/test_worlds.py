@@ -95,7 +95,7 @@ def test_a_pruned_checkpoint_is_said(tmp_path: Path) -> None:
     def appended(label: str) -> None:
         world.put(world.root, [*world.lines(), ("by a command", label)])
 
-    session.command("echo by a command >> src/module.py", appended)
+    session.command("python tools/make.py", appended)
     session.prompt()
     world.tick(100 * 86_400)
     session.prompt()
@@ -269,6 +269,18 @@ def test_a_hook_that_formats_the_whole_file_wrote_nothing_of_it(tmp_path: Path) 
     world.close()
 
 
+def test_an_edit_of_what_a_formatter_could_have_changed_is_the_edits(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 13)
+    old = [(f"value_{n} = compute('name {n}', ([1,2]))", "before") for n in range(6)]
+    world.put(world.root, old)
+    session = world.session()
+    new = [*old[:3], ("value_3 = compute('name 3', [1,2])", ""), *old[4:]]
+    session.edit("edit_file", new, formatter="ruff format")
+    session.save()
+    assert [one for one in world.told() if one[1] != one[2]] == []
+    world.close()
+
+
 def cloned(world: World, folder: Path) -> Path:
     clone = folder / "clone"
     world.git("clone", "-q", str(world.root), str(clone))
@@ -340,7 +352,7 @@ def test_a_copy_that_a_session_which_is_gone_left_makes_the_person_uncertain(
     tmp_path: Path,
 ) -> None:
     world = World(tmp_path / "world", 17)
-    gone, stays = world.session(), world.session()
+    stays, gone = world.session(), world.session()
     gone.edit("edit_file", [*world.lines(), ("by the one that is gone", "")])
     world.tick(60)
     stays.prompt()

@@ -13,18 +13,29 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Final
 
-from tui.context.blame.line_map import line_map
+from tui.context.blame.line_map import line_map, most_alike
 from tui.context.blame.steps import RecordedStep
 from tui.context.blame.trace import LineSource, lines_of
 from tui.core.clock import timestamp
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
-from tui.core.git.history import CommittedLine, committed_lines, committed_text
+from tui.core.git.history import (
+    CommittedLine,
+    committed_lines,
+    committed_text,
+    files_gone_with,
+    parents,
+    reverted_commit,
+)
 
 _BACK_MAX: Final = 16
 """Commits that one line is followed through."""
 _COMPARED_MAX: Final = 100
 """Commits that are compared with the ones before them."""
+
+
+_GONE_MAX: Final = 100
+"""Files that are compared with one that came in their place."""
 
 
 class FileInCommit:
@@ -60,12 +71,8 @@ class FileInCommit:
         """The hash of a file in a commit."""
         key = (commit, name)
         if key not in self._digests:
-            self._digests[key] = sha256(self._data(key)).hexdigest()
+            self._digests[key] = sha256(_data(self._checkout, *key)).hexdigest()
         return self._digests[key]
-
-    def _data(self, at: tuple[str, str]) -> bytes:
-        text = committed_text(self._checkout, *at) or ""
-        return text.encode("utf-8", "surrogateescape")
 
     def _lines_before(self, line: CommittedLine) -> dict[int, tuple[CommittedLine, int]]:
         """The lines of a commit that the one before has in another form or place, by their places
@@ -73,23 +80,49 @@ class FileInCommit:
         key = (line.commit, line.name)
         if key not in self._before:
             self._before[key] = {}
-            commit, _, name = line.previous.partition(" ")
+            name = line.previous.partition(" ")[2] or name_before(self._checkout, *key)
             odd = name.startswith('"')  # a name with odd bytes, as git quotes it
-            if commit and not odd and len(self._before) <= _COMPARED_MAX:
-                self._before[key] = self._compared((commit, name), key)
+            if name and not odd and len(self._before) <= _COMPARED_MAX:
+                before = parents(self._checkout, line.commit)
+                if line.summary.startswith("Revert ") and (
+                    reverted := reverted_commit(self._checkout, line.commit)
+                ):
+                    before.append(f"{reverted}^")  # what it brings back was there
+                for commit in before[::-1]:
+                    self._before[key] |= self._compared((commit, name), key)
         return self._before[key]
 
     def _compared(
         self, old: tuple[str, str], new: tuple[str, str]
     ) -> dict[int, tuple[CommittedLine, int]]:
-        before, after = lines_of(self._data(old)), lines_of(self._data(new))
-        known = committed_lines(self._checkout, *old)
+        before, after = (_lines(self._checkout, *one) for one in (old, new))
+        known = committed_lines(self._checkout, *old) if before else []
         return {
             run.new + k: known[run.old + k]
             for run in line_map(before, after, "lines").runs
             for k in range(run.size)
             if run.old + k < len(known)
         }
+
+
+def name_before(checkout: Checkout, commit: str, name: str) -> str:
+    """The name of the file that a commit made another of, which git may not see where that was
+    formatted as well; "" for none. Raises GitError."""
+    gone = [one for one in files_gone_with(checkout, commit)[:_GONE_MAX] if one]
+    if not gone:
+        return ""
+    return most_alike(
+        _lines(checkout, commit, name), ((old, _lines(checkout, f"{commit}^", old)) for old in gone)
+    )
+
+
+def _lines(checkout: Checkout, commit: str, name: str) -> list[str]:
+    return lines_of(_data(checkout, commit, name))
+
+
+def _data(checkout: Checkout, commit: str, name: str) -> bytes:
+    text = committed_text(checkout, commit, name) or ""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def commit_step(line: CommittedLine) -> RecordedStep:

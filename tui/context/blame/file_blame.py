@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -18,8 +17,8 @@ from typing import Final
 import msgspec
 
 from tui.context.blame import index
-from tui.context.blame.commits import FileInCommit
-from tui.context.blame.line_map import LineMap, Reformatted, composed, line_map
+from tui.context.blame.commits import FileInCommit, name_before
+from tui.context.blame.line_map import LineMap, Reformatted, composed, line_map, most_alike
 from tui.context.blame.line_match import matching_blocks
 from tui.context.blame.orphaned_copies import OrphanedCopy, edited_meanwhile, orphaned_copies
 from tui.context.blame.steps import ForeignEdit, RecordedStep, SessionSteps, seconds_of
@@ -29,6 +28,7 @@ from tui.context.blame.timeline import (
     PERSON,
     StateChange,
     StoreView,
+    commands_running,
     present,
     timeline,
 )
@@ -43,6 +43,7 @@ from tui.core.git.door import GitError
 from tui.core.git.history import (
     CommittedLine,
     HeadMove,
+    adding_commit,
     committed_lines,
     committed_text,
     former_name,
@@ -59,8 +60,6 @@ from tui.session.checkpoints.store import CheckpointStore, store_of
 FILE_BYTES_MAX: Final = 20_000_000
 """A larger file isn't followed line by line."""
 _RENAMES_MAX: Final = 20
-_SIMILAR: Final = 0.5
-"""The share of lines that a renamed file has in common with what it was."""
 _TEXTS_MAX: Final = 32
 """Contents whose lines are held at once."""
 _HEAD_S: Final = 1.0
@@ -216,7 +215,12 @@ class _Asking:
         digest = self._contents.add(data)
         here = _Place(self._path, self._checkout)
         self._find_checkpoints(here)
-        now = present(self._states(here), digest, changed, self._seen(here))
+        running = [
+            one
+            for view, _ in here.views
+            for one in commands_running(here.path, self._sessions, view.root)
+        ]
+        now = present(self._states(here), digest, changed, self._seen(here), running)
         roots = [self._path.parent, *(Path(one.root) for one in self._sessions)]
         self._orphaned = orphaned_copies(roots, self._contents.copies)
         changes = {str(self._path): self._doubted(self._chain(here, now))}
@@ -255,6 +259,10 @@ class _Asking:
     def edit_map(self, old: str, new: str) -> LineMap | None:
         """See `trace.BlameSources`."""
         return self._maps.of_edit(old, new)
+
+    def words(self, step: RecordedStep) -> str:
+        """See `trace.BlameSources`."""
+        return self._contents.words(step)
 
     def merged(self, place: str, since: float, until: float) -> CommittedFile | None:
         """See `trace.BlameSources`."""
@@ -409,8 +417,11 @@ class _Asking:
             with suppress(GitError):
                 name = str(path.relative_to(checkout.top))
                 moved = name == self._name() != self._committed_name
-                if former := self._committed_name if moved else former_name(checkout, name):
-                    return checkout.top / former
+                old = self._committed_name if moved else former_name(checkout, name)
+                if not old and (commit := adding_commit(checkout, name)):
+                    old = name_before(checkout, commit, name)
+                if old:
+                    return checkout.top / old
         return None
 
     def _gone_with(self, path: Path, change: StateChange) -> Path | None:
@@ -430,19 +441,19 @@ class _Asking:
                     and entry.digest is not None
                     and abs(history.times.get(n, 0.0) - change.time) < 1e-3
                 ]
-                gone = [one for n in numbers for one in store.gone_with(n)]
-                best, share = "", _SIMILAR
-                for name, entry in gone:
-                    if entry.digest is None:
-                        continue
-                    if entry.digest.hex() == change.digest:
-                        return Path(root) / name
-                    old = self._contents.lines(entry.digest.hex()) or ()
-                    same = (Counter(old) & Counter(lines)).total()
-                    if same > share * max(len(old), len(lines)):
-                        best, share = name, same / max(len(old), len(lines))
-                if best:
-                    return Path(root) / best
+                gone = {
+                    name: entry.digest.hex()
+                    for n in numbers
+                    for name, entry in store.gone_with(n)
+                    if entry.digest is not None
+                }
+                same = (name for name, digest in gone.items() if digest == change.digest)
+                old = next(same, "") or most_alike(
+                    lines,
+                    ((name, self._contents.lines(digest) or ()) for name, digest in gone.items()),
+                )
+                if old:
+                    return Path(root) / old
         return None
 
     def _merged(self, place: _Place, since: float, until: float) -> CommittedFile | None:
@@ -519,7 +530,7 @@ class _Asking:
                 return found
             committed = lines_of(text.encode("utf-8", "surrogateescape"))
             by_git = committed_lines(checkout, "HEAD", name)
-        except GitError as error:  # such as a file of commits to ignore that isn't there
+        except GitError as error:
             self._notes.append(f"Git can't tell the commits: {error.message}")
             return found
         for i, j, count in matching_blocks(committed, lines):
@@ -592,9 +603,11 @@ class _Contents:
         self.stores, self.add = self._kept.stores, self._kept.add
         self._texts: dict[str, list[str] | None] = {}
         self.copies: set[str] = set()
+        self._sessions: dict[str, Path] = {}
 
     def known(self, file: Path, steps: SessionSteps) -> None:
         """Note where a session keeps the files from before its writes, and its calls."""
+        self._sessions[steps.id] = file
         for write in steps.writes:
             if write.after:
                 id_ = steps.steps[write.step].call
@@ -615,6 +628,11 @@ class _Contents:
                 self._texts.pop(next(iter(self._texts)))
             self._texts[digest] = None if data is None else lines_of(data)
         return self._texts[digest]
+
+    def words(self, step: RecordedStep) -> str:
+        """All text in the arguments of a step's call; "" where they aren't known."""
+        file = self._sessions.get(step.session)
+        return self._kept.arguments(file, step.call) if file and step.call else ""
 
     def data(self, digest: str) -> bytes | None:
         """The bytes of a content; None where it isn't kept."""

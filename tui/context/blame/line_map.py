@@ -6,6 +6,8 @@ moved; what a formatter may have made of others was rewritten.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -22,6 +24,9 @@ _WRAPPED_PAIRS: Final = 40_000
 """Pairs of lines of a part among which broken ones are looked for."""
 _SUBSTANCE_CHARS: Final = 6
 """Characters of a line, without what belongs to its form, that tell it from others."""
+
+_ALIKE: Final = 0.5
+"""The share of its text that a file with another name has in common with what it was."""
 
 Reformatted: TypeAlias = Literal["nothing", "lines", "all"]
 """What is compared without regard to its form: the whole if nothing but its form has changed, else
@@ -92,6 +97,36 @@ def composed(first: LineMap, second: LineMap) -> LineMap:
 def letters(lines: Iterable[str]) -> int:
     """The number of letters and digits."""
     return sum(map(str.isalnum, "".join(lines)))
+
+
+def most_alike(new: Sequence[str], others: Iterable[tuple[str, Sequence[str]]]) -> str:
+    """Find what a text was made of, by the names of the others: the one that has the most in common
+    with it, in whatever form; "" where none has half of it."""
+    best, share = "", _ALIKE
+    words = _words(new)
+    for name, old in others:
+        before = _words(old)
+        if 2 * (words & before).total() <= max(words.total(), before.total()):
+            continue  # whoever formats it leaves the words
+        found = _in_common(old, new)
+        if found > share:
+            best, share = name, found
+    return best
+
+
+def _words(lines: Sequence[str]) -> Counter[str]:
+    return Counter(re.findall(r"\w+", "\n".join(lines)))
+
+
+def _in_common(old: Sequence[str], new: Sequence[str]) -> float:
+    """The smaller share of two texts that is in the other, too."""
+    runs = line_map(old, new, "lines").runs
+    kept = [new[n] for run in runs for n in _range(run)]
+    used = {run.old + k for run in runs for k in range(run.size)}
+    return min(
+        letters(kept) / max(1, letters(new)),
+        letters(old[i] for i in used) / max(1, letters(old)),
+    )
 
 
 def _sides(

@@ -24,6 +24,8 @@ _RUN: Final = 24
 """Equal lines, half of them unlike each other, that no chance gives."""
 _COMPARED: Final = 250_000
 """Pairs of lines up to which a part without unique lines is compared as a whole."""
+_BLANKS: Final = " \t,;:"
+_CLOSING: Final = f")]}}{_BLANKS}"
 
 
 class LineBlock(NamedTuple):
@@ -74,7 +76,7 @@ def matching_blocks(old: Sequence[str], new: Sequence[str]) -> list[LineBlock]:
             found += [
                 LineBlock(low + i, start + j, n) for i, j, n in matcher.get_matching_blocks() if n
             ]
-    return _significant(old, new, _joined(sorted(found)))
+    return _closed(old, new, _significant(old, new, _joined(sorted(found))))
 
 
 def _common_start(old: Sequence[str], new: Sequence[str], part: LineHunk) -> int:
@@ -197,6 +199,37 @@ def _significant(
         if number not in chance
         or any(often[line] == 2 for line in new[block.new : block.new + block.size])
     ]
+
+
+def _closed(old: Sequence[str], new: Sequence[str], blocks: list[LineBlock]) -> list[LineBlock]:
+    """Let a bracket go with what it closes: one behind lines that are all new, its opening line
+    among them, is a new one, though an old one may be like it."""
+    found: list[LineBlock] = []
+    i = j = 0
+    for block in blocks:
+        begun, size = j, 0
+        while size < block.size and _closes(new, begun, block.new + size):
+            if block.old == i and old[i + size] == new[begun]:  # the old one is before them
+                found.append(LineBlock(i + size, begun, 1))
+                begun += 1
+            size += 1
+        if size < block.size:
+            found.append(LineBlock(block.old + size, block.new + size, block.size - size))
+        i, j = block.old + block.size, block.new + block.size
+    return _joined(found) if found != blocks else blocks
+
+
+def _closes(new: Sequence[str], begun: int, at: int) -> bool:
+    """True if a line is nothing but brackets that close what was opened from `begun` on."""
+    line = new[at]
+    if at == begun or not line or not line.strip(_BLANKS) or line.strip(_CLOSING):
+        return False
+    depth = len(line) - len(line.lstrip())
+    for before in range(at - 1, begun - 1, -1):
+        text = new[before].lstrip()
+        if text and len(new[before]) - len(text) <= depth:
+            return any(one in text for one in "([{")
+    return False
 
 
 def _amid_changes(before: LineBlock, block: LineBlock, after: LineBlock) -> bool:

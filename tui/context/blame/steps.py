@@ -7,8 +7,10 @@ names and hashes, and no content.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -17,6 +19,7 @@ from tui.context.call_origin import subject_of
 from tui.context.file_changes import details_of
 from tui.core.late_pattern import late_pattern
 from tui.core.messages import Usage, blocks_of, list_of, object_of, string_of, tool_calls
+from tui.core.workspace import worktree_of
 from tui.session.reader import LoadedSession
 from tui.session.records import BATCH, Record, is_prompt, title_of
 
@@ -29,6 +32,11 @@ elsewhere; from before the first state that is known; a step of a session that i
 
 SUB_AGENT_TOOL: Final = "task"
 _LABEL_CHARS: Final = 200
+_NAMED_MAX: Final = 20
+"""Files elsewhere that one command is noted to name."""
+LATE_S: Final = 5.0
+"""A write or a checkpoint is recorded within this time after it."""
+_ABSOLUTE: Final = late_pattern(r"(?<![^\s\"'=<>|;&(])/[^\s\"'<>|;&()]+")
 _SPEAKING: Final = frozenset({"user", "assistant"})
 _FORMATTERS: Final = late_pattern(
     r"(?:^|[\s;&|(/])(?:ruff\s+(?:format|check\s.*--fix)|black|isort|yapf|autopep8|prettier|"
@@ -94,7 +102,8 @@ class RecordedWrite(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class TakenCheckpoint(msgspec.Struct, frozen=True, omit_defaults=True):
     """A checkpoint that a session took: who changed the files since `last`, its checkpoint before
-    ("": its first). `step` is that of a call, -1 for none."""
+    ("": its first). `step` is that of a call, -1 for none. `late`: the call had ended long before,
+    while the session was not running."""
 
     id: str
     last: str
@@ -102,6 +111,16 @@ class TakenCheckpoint(msgspec.Struct, frozen=True, omit_defaults=True):
     step: int
     place: int
     time: float
+    late: bool = False
+
+
+class CommandElsewhere(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A command that names a file which the session's checkpoints don't hold, and when it ended;
+    None where that was never recorded."""
+
+    path: str
+    step: int
+    ended: float | None = None
 
 
 class ForeignEdit(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -132,6 +151,10 @@ class SessionSteps(msgspec.Struct, frozen=True, omit_defaults=True):
     named: tuple[tuple[int, str], ...] = ()
     """Paths below the root that a command's result names as changed, each with its step."""
     unended: tuple[int, ...] = ()
+    elsewhere: tuple[CommandElsewhere, ...] = ()
+    at_most: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    """Steps of commands that were cut off, each with all paths that it may have written to, where
+    its words tell."""
 
 
 def steps_of(loaded: LoadedSession) -> SessionSteps:
@@ -170,6 +193,8 @@ class _Reading:
         self._checkpoints: list[TakenCheckpoint] = []
         self._foreign: list[ForeignEdit] = []
         self._named: list[tuple[int, str]] = []
+        self._elsewhere: list[CommandElsewhere] = []
+        self._at_most: list[tuple[int, tuple[str, ...]]] = []
         self._prompt = RecordedStep("person")
         self._heard: dict[str, str] = {}
         """The last message up to each record, on its own branch."""
@@ -177,6 +202,9 @@ class _Reading:
 
     def result(self) -> SessionSteps:
         unended = tuple(self._number(call) for call in self._running)
+        for call in self._running:
+            self._names_elsewhere(call, None)
+            self._was_cut_off(call)
         return SessionSteps(
             self._header.id,
             self._header.cwd,
@@ -190,6 +218,8 @@ class _Reading:
             tuple(self._foreign),
             tuple(self._named),
             unended,
+            tuple(self._elsewhere),
+            tuple(self._at_most),
         )
 
     def read(self, place: int, record: Record) -> None:
@@ -294,11 +324,14 @@ class _Reading:
 
     def _ended(self, place: int, record: Record) -> None:
         call = string_of(record.data.get("call_id"))
-        self._running.pop(call, None)
+        if call in self._running:
+            self._running.pop(call)
+            self._names_elsewhere(call, seconds_of(record.time))
         self._open.pop(call, None)
+        details = object_of(record.data.get("details"))
+        self._date(call, details.get("seconds"))
         if record.data.get("is_error"):
             return
-        details = object_of(record.data.get("details"))
         written = [each for each in details_of(record) if _is_write(each)]
         if written:
             self._wrote(place, record, call, written)
@@ -308,6 +341,34 @@ class _Reading:
             )
         for path in list_of(details.get("changed_files")):
             self._named.append((self._number(call), string_of(path)))
+
+    def _names_elsewhere(self, call: str, ended: float | None) -> None:
+        """Note the files outside of the workspace that a command names."""
+        words = "\n".join(filter(None, map(string_of, self._inputs.get(call, {}).values())))
+        root = Path(self._header.cwd)
+        for name in list(dict.fromkeys(_ABSOLUTE.findall(words)))[:_NAMED_MAX]:
+            path = Path(os.path.normpath(name))
+            if not path.is_relative_to(root) or worktree_of(path) != worktree_of(root):
+                self._elsewhere.append(CommandElsewhere(str(path), self._number(call), ended))
+
+    def _date(self, call: str, seconds: object) -> None:
+        """Mark the checkpoint after a call that ended long before it: the session was resumed."""
+        taken = self._checkpoints[-1] if self._checkpoints else None
+        if taken is None or taken.by != "call" or not isinstance(seconds, int | float):
+            return
+        step = self._steps[taken.step]
+        if step.call == call and taken.time > seconds_of(step.time) + seconds + LATE_S:
+            self._checkpoints[-1] = msgspec.structs.replace(taken, late=True)
+            self._was_cut_off(call)
+
+    def _was_cut_off(self, call: str) -> None:
+        """Note what a command that was cut off may have written to at most."""
+        from tui.permissions.written_paths import written_paths  # noqa: PLC0415 - seldom needed
+
+        command = string_of(self._inputs.get(call, {}).get("command"))
+        paths = written_paths(command, Path(self._header.cwd)) if command else None
+        if paths is not None:
+            self._at_most.append((self._number(call), tuple(sorted(map(str, paths)))))
 
     def _wrote(self, place: int, record: Record, call: str, written: list[Any]) -> None:
         step = self._number(call, kind="edit", time=record.time)

@@ -11,9 +11,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from tui.context.blame.steps import (
+    LATE_S,
     ForeignEdit,
     RecordedStep,
     RecordedWrite,
@@ -31,9 +32,9 @@ COPY_LEFT: Final = "a session that is gone edited a file like this one meanwhile
 AT_ONCE: Final = "several ran at once"
 JOB: Final = "a background command ran, and the person may have edited meanwhile"
 UNENDED: Final = "a command ran whose end was never recorded"
+ELSEWHERE: Final = "a command that names the file ran in another folder meanwhile"
+LATE: Final = "the command had ended long before the checkpoint after it"
 CLAIMED: Final = "another agent's call says so, and the file before it isn't known"
-_LATE_S: Final = 5.0
-"""A write or a checkpoint is recorded within this time after it."""
 
 PERSON: Final = RecordedStep("person")
 BEFORE: Final = RecordedStep("before")
@@ -138,7 +139,7 @@ def timeline(
     unseen = list(_unseen(path, sessions, views))
     intervals = {view.root: _intervals(view, sessions) for view in views}
     taken = _calls_by_time(sessions)
-    unended = _unended(sessions)
+    running = {view.root: commands_running(path, sessions, view.root) for view in views}
     fold = _Fold()
     waiting = list(writes)
     events: list[tuple[float, int, object]] = [
@@ -161,15 +162,18 @@ def timeline(
         elif isinstance(event, _Stored):
             if event.digest == fold.now:
                 continue
-            for linked in _linking(waiting, fold.now, event.digest, time + _LATE_S):
+            for linked in _linking(waiting, fold.now, event.digest, time + LATE_S):
                 waiting.remove(linked)
                 _write(fold, *linked)
             if event.digest != fold.now:
                 fold.time = max(fold.time, event.since)
-                makers, why = _makers(event, intervals[event.view.root], taken, fold.now is None)
-                ran = [step for begun, end, step in unended if begun < time <= end]
-                if ran and fold.now is not None and not any(one in ran for one in makers):
-                    makers, why = _distinct([*ran, *makers]), UNENDED
+                makers, why = _makers(
+                    path, event, intervals[event.view.root], taken, fold.now is None
+                )
+                at = int(time * 1000) / 1000  # as sessions have times, whole milliseconds
+                ran = [one for one in running[event.view.root] if one.begun < at <= one.until]
+                if ran and fold.now is not None and not any(one.step in makers for one in ran):
+                    makers, why = _distinct([*(one.step for one in ran), *makers]), ran[0].why
                 fold.becomes(event.digest, makers, time, why=why)
         elif event in waiting:
             waiting.remove(event)  # type: ignore[arg-type]
@@ -177,7 +181,13 @@ def timeline(
     return fold.found
 
 
-def present(found: Sequence[StateChange], digest: str, at: float, seen: float) -> list[StateChange]:
+def present(
+    found: Sequence[StateChange],
+    digest: str,
+    at: float,
+    seen: float,
+    running: Iterable[CommandInDoubt],
+) -> list[StateChange]:
     """The states of a file with the one that it has now, since `at`. `seen` is when the last
     checkpoint was taken that would hold it; 0 for none."""
     last = found[-1] if found else None
@@ -185,7 +195,10 @@ def present(found: Sequence[StateChange], digest: str, at: float, seen: float) -
         return list(found)
     since = max(last.time if last else 0.0, seen)
     maker = PERSON if since else BEFORE
-    return [*found, StateChange(digest, (maker,), max(at, since), since, first=last is None)]
+    ran = [one for one in running if one.until == float("inf")] if since else []
+    makers = (*_distinct(one.step for one in ran), maker)
+    why = ran[0].why if ran else ""
+    return [*found, StateChange(digest, makers, max(at, since), since, why, first=last is None)]
 
 
 def _write(fold: _Fold, write: RecordedWrite, session: SessionSteps) -> None:
@@ -283,20 +296,52 @@ def _calls_by_time(sessions: Iterable[SessionSteps]) -> list[tuple[float, float,
     ]
 
 
-def _unended(sessions: Iterable[SessionSteps]) -> list[tuple[float, float, RecordedStep]]:
-    """The commands whose end was never recorded, from their begin to the next checkpoint that was
-    taken: what it shows may be theirs."""
-    times = sorted(one.time for session in sessions for one in session.checkpoints)
-    found: list[tuple[float, float, RecordedStep]] = []
+class CommandInDoubt(NamedTuple):
+    """A command that may have changed a file, and left no checkpoint of its own of it: from its
+    begin until the next one that was taken there, which shows what it did. `why` it isn't certain.
+    """
+
+    begun: float
+    until: float
+    step: RecordedStep
+    why: str
+
+
+def commands_running(
+    path: Path, sessions: Sequence[SessionSteps], root: str
+) -> list[CommandInDoubt]:
+    """The commands whose end was never recorded, and those of sessions with another folder than
+    that of the checkpoints which name the file."""
+    times = sorted(
+        one.time for session in sessions if session.root == root for one in session.checkpoints
+    )
+    found: list[CommandInDoubt] = []
+
+    def note(step: RecordedStep, ended: float | None, why: str) -> None:
+        begun = seconds_of(step.time)
+        at = bisect_right(times, ended or begun)
+        until = times[at] if at < len(times) else float("inf")
+        found.append(CommandInDoubt(begun, until, step, why))
+
     for session in sessions:
-        for step in (session.steps[number] for number in session.unended):
-            begun = seconds_of(step.time)
-            at = bisect_right(times, begun)
-            found.append((begun, times[at] if at < len(times) else float("inf"), step))
+        others = _without(session, path)
+        if session.root == root:
+            for number in session.unended:
+                if number not in others:
+                    note(session.steps[number], None, UNENDED)
+        for one in session.elsewhere:
+            if one.path == str(path):
+                note(session.steps[one.step], one.ended, ELSEWHERE)
     return found
 
 
+def _without(session: SessionSteps, path: Path) -> set[int]:
+    """The steps of commands that were cut off and can't have written to a file."""
+    return {number for number, paths in session.at_most if str(path) not in paths}
+
+
 def _makers(
+    path: Path,
     event: _Stored,
     intervals: Sequence[_Interval],
     calls: Sequence[tuple[float, float, RecordedStep]],
@@ -304,7 +349,7 @@ def _makers(
 ) -> tuple[Sequence[RecordedStep], str]:
     """Who may have changed the file before a checkpoint, and why that isn't certain."""
     history = event.view.history
-    makers, why = _by_records(event, intervals, calls)
+    makers, why = _by_records(path, event, intervals, calls)
     if first and event.n == 1:
         return (BEFORE,), ""
     if first and event.n <= history.first:
@@ -313,11 +358,15 @@ def _makers(
 
 
 def _by_records(
+    path: Path,
     event: _Stored,
     intervals: Sequence[_Interval],
     calls: Sequence[tuple[float, float, RecordedStep]],
 ) -> tuple[Sequence[RecordedStep], str]:
     around = [one for one in intervals if one.low < event.n <= one.high]
+    late = [one for one in around if one.taken.late]
+    if any(one.taken.step in _without(one.session, path) for one in late):
+        return (PERSON,), ""
     steps = [
         one.session.steps[one.taken.step]
         for one in around
@@ -331,6 +380,8 @@ def _by_records(
             for begun, ended, step in calls
             if begun < event.time <= ended and step.session not in told
         )
+    if late:
+        return [*steps, PERSON], LATE
     if steps:
         return steps, AT_ONCE
     if any(one.taken.by == "job" for one in around):
@@ -345,7 +396,7 @@ def _by_records(
 def _recorded(n: int, time: float, intervals: Sequence[_Interval]) -> bool:
     """True if a session is known that took a checkpoint; a later one that found nothing new names
     the same."""
-    return any(one.high == n and abs(one.taken.time - time) <= _LATE_S for one in intervals)
+    return any(one.high == n and abs(one.taken.time - time) <= LATE_S for one in intervals)
 
 
 def _linking(

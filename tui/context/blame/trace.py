@@ -8,13 +8,14 @@ what a rewind or git brought back, and what git took over from another state tha
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, cast
 
 from tui.context.blame.line_map import MOVED_CHARS, LineMap, LineRun, Reformatted, letters
-from tui.context.blame.steps import RecordedStep
+from tui.context.blame.reformatting import substance
+from tui.context.blame.steps import RecordedStep, seconds_of
 from tui.context.blame.timeline import CLAIMED, GONE, PERSON, StateChange
 from tui.core.dataclass import dataclass, field
 from tui.core.workspace import worktree_of
@@ -92,6 +93,10 @@ class BlameSources(Protocol):
         """The same for an edit that a formatter ran after."""
         ...
 
+    def words(self, step: RecordedStep) -> str:
+        """What a step's call was asked to do, word for word; "" where that isn't known."""
+        ...
+
     def merged(self, place: str, since: float, until: float) -> CommittedFile | None:
         """The file as git left it in a place, if HEAD was moved there, by more than a commit,
         between two moments."""
@@ -116,10 +121,19 @@ class Tracer:
     now: dict[str, Traced] = field(default_factory=dict[str, Traced])
     since: dict[str, float] = field(default_factory=dict[str, float])
     pending: dict[str, list[RecordedStep]] = field(default_factory=dict[str, list[RecordedStep]])
+    missing: dict[str, float] = field(default_factory=dict[str, float])
+    """When the file was last seen to be missing in a place, before its first state there."""
+    places: Mapping[str, Sequence[StateChange]] = field(
+        default_factory=dict[str, Sequence[StateChange]]
+    )
     left: deque[Traced] = field(default_factory=lambda: deque[Traced](maxlen=_LEFT))
 
-    def run(self, places: Mapping[str, Iterable[StateChange]]) -> None:
+    def run(self, places: Mapping[str, Sequence[StateChange]]) -> None:
         """Go through the states of all places, by their time."""
+        self.places = places
+        self.missing = {
+            place: found[0].since for place, found in places.items() if found and found[0].since
+        }
         steps = [(change.time, place, change) for place in places for change in places[place]]
         for _, place, change in sorted(steps, key=lambda one: one[0]):
             self.step(place, change)
@@ -167,6 +181,7 @@ class Tracer:
             self.left.append(before)
         elif kinds <= {"person", "lost"}:
             self._copied(place, digest, found)
+        self._worded(digest, found, origin)
         return Traced(digest, _filled(found, origin))
 
     def _first(
@@ -184,15 +199,26 @@ class Tracer:
         if made:
             return Traced(change.digest, [origin] * len(lines))
         found: list[StepOrigin | None] = [None] * len(lines)
-        others = [(time, other) for other, time in self.since.items() if other != place]
+        times = {**self.missing, **self.since}
+        others = [(time, one) for one, time in times.items() if one != place and time < change.time]
         if origin.makers[0].kind == "before" and others:  # a work tree begins with what is in git
             rank = min(others, key=lambda one: (worktree_of(Path(one[1])) is not None, one[0]))
             since, other = rank
-            origin = StepOrigin((PERSON,))
+            origin = self._meanwhile(other, change.time)
             merged = self.sources.merged(other, since, change.time)
-            found = self._followed(self.now[other], change, PERSON) or found
+            found = self._followed(self.now.get(other, NOTHING), change, PERSON) or found
         self._take_over(place, NOTHING, change.digest, found, merged)
+        self._worded(change.digest, found, origin)
         return Traced(change.digest, _claimed(lines, _filled(found, origin), change))
+
+    def _meanwhile(self, place: str, time: float) -> StepOrigin:
+        """Who may have changed the file in a place since its last state there, before the next."""
+        coming = (change for change in self.places[place] if change.time > time)
+        change = next(coming, None)
+        if change is None or PERSON not in change.makers:
+            return StepOrigin((PERSON,))
+        makers = tuple(one for one in change.makers if seconds_of(one.time) <= time)
+        return StepOrigin(makers, change.why if len(makers) > 1 else "")
 
     def _followed(
         self, before: Traced, change: StateChange, maker: RecordedStep
@@ -253,6 +279,21 @@ class Tracer:
             return origins[source.place]
         return StepOrigin((source.commit,)) if source.commit else None
 
+    def _worded(self, digest: str, found: list[StepOrigin | None], origin: StepOrigin) -> None:
+        """Fill in the origins of new lines that one alone of those who may have made them was asked
+        to write, word for word."""
+        asked = [(step, self.sources.words(step)) for step in origin.makers] if origin.why else []
+        texts = [(step, substance(words)) for step, words in asked if words]
+        lines = self.sources.lines(digest) or () if texts else ()
+        after, at = list(map(substance, lines)), 0
+        while at < len(after):
+            ends = [(_end_of_words(found, after, at, text), step) for step, text in texts]
+            end, step = max(ends, key=lambda one: one[0])
+            alone = sum(one == end for one, _ in ends) == 1
+            if alone and letters(lines[at:end]) >= _LINE_CHARS:
+                found[at:end] = [StepOrigin((step,))] * (end - at)
+            at = max(end, at + 1)
+
     def _put_elsewhere(self, before: Traced, digest: str, found: list[StepOrigin | None]) -> None:
         """Fill in the origins of single lines that were somewhere else in the file: a merge puts
         them in another order."""
@@ -304,6 +345,17 @@ def _filled(found: list[StepOrigin | None], origin: StepOrigin) -> list[StepOrig
             at = found.index(None, at + 1)
             found[at] = origin
     return cast("list[StepOrigin]", found)
+
+
+def _end_of_words(
+    found: Sequence[StepOrigin | None], after: Sequence[str], at: int, text: str
+) -> int:
+    """The end of the lines from a place on that have no origin yet, and are in a text as a whole;
+    both by their substance."""
+    end, joined = at, ""
+    while end < len(after) and found[end] is None and joined + after[end] in text:
+        joined, end = joined + after[end], end + 1
+    return end
 
 
 def _claimed(

@@ -3,10 +3,12 @@ their lines. Blocks; raises GitError."""
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple
 
 from tui.core.dataclass import dataclass
 from tui.core.git.checkout import Checkout
+from tui.core.git.door import GitError
 
 _MOVES_MAX: Final = 20_000
 _FIELD: Final = "%x00"
@@ -79,9 +81,7 @@ def committed_lines(checkout: Checkout, commit: str, path: str) -> list[tuple[Co
     lines: dict[str, CommittedLine] = {}
     found: list[tuple[CommittedLine, int]] = []
     at, place = "", 0
-    for line in checkout.git("blame", "--no-textconv", "--porcelain", commit, "--", path).split(
-        "\n"
-    ):
+    for line in _blame(checkout, commit, path).split("\n"):
         if line.startswith("\t"):
             # what is said of a commit comes whole before its first line
             if at not in lines:
@@ -95,6 +95,14 @@ def committed_lines(checkout: Checkout, commit: str, path: str) -> list[tuple[Co
         elif at:
             known[at][word] = rest
     return found
+
+
+def _blame(checkout: Checkout, commit: str, path: str) -> str:
+    blame, what = ("blame", "--no-textconv", "--porcelain"), (commit, "--", path)
+    try:
+        return checkout.git(*blame, *what)
+    except GitError:  # such as a file of commits to ignore that isn't there
+        return checkout.git(*blame, "--no-ignore-revs-file", *what)
 
 
 def _line(commit: str, fields: dict[str, str]) -> CommittedLine:
@@ -120,6 +128,33 @@ def uncommitted_former_name(checkout: Checkout, path: str) -> str:
     words = checkout.git(*diff).split("\0")
     names = dict(zip(words[2::3], words[1::3], strict=False))
     return names.get(path, "")
+
+
+def adding_commit(checkout: Checkout, path: str) -> str:
+    """The commit that HEAD's history has a file since; "" for none."""
+    log = ("log", "--no-renames", "--diff-filter=A", "-n1", "--format=%H")
+    return checkout.git(*log, "HEAD", "--", path).strip()
+
+
+def files_gone_with(checkout: Checkout, commit: str) -> list[str]:
+    """The files that a commit took away from its first parent's."""
+    if not checkout.answer("rev-parse", "--verify", "-q", f"{commit}^"):
+        return []
+    shape = ("-r", "-z", "--no-renames", "--diff-filter=D", "--name-only")
+    return checkout.git("diff-tree", *shape, f"{commit}^", commit).strip("\0").split("\0")
+
+
+def parents(checkout: Checkout, commit: str) -> list[str]:
+    """The commits that a commit was made on, the branch's own first."""
+    return checkout.git("rev-parse", f"{commit}^@").split()
+
+
+def reverted_commit(checkout: Checkout, commit: str) -> str:
+    """The commit that one takes back, by git's own words in its message; "" for none."""
+    _, _, rest = checkout.git("log", "-1", "--format=%b", commit).partition("This reverts commit ")
+    word = re.match(r"[0-9a-f]{7,64}", rest)
+    known = word and checkout.answer("rev-parse", "--verify", "-q", f"{word[0]}^")
+    return word[0] if word and known else ""
 
 
 def worktree_tops(checkout: Checkout) -> list[str]:
