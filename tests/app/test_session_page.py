@@ -123,9 +123,10 @@ def test_at_a_glance_says_what_was_asked_paid_and_went_wrong() -> None:
     made.add("request", 1, n=999, model=made.model, messages=1)
     text = check(page_of(made.records)).text
     assert "Asked 9 prompts" in text
+    assert "Answered 8" in text
     assert "1 without an answer to the end" in text
     assert "1 call refused." in text
-    assert "1 error or interruption." in text
+    assert "Errors and interruptions: 1." in text
     assert "Open when the record ends: request" in text
     assert "The cache restarted 3 times" in text
     assert "Nothing was refused" not in text
@@ -134,7 +135,7 @@ def test_at_a_glance_says_what_was_asked_paid_and_went_wrong() -> None:
 def test_an_unknown_price_is_said_and_not_drawn_as_nothing() -> None:
     text = check(page_of(WorkedSession(model="nobody-knows-1").made(2, 6))).text
     assert "Cost unknown" in text or "+ ?" in text
-    assert "What 12 answers of nobody-knows-1 cost isn't known." in text
+    assert "What 13 answers of nobody-knows-1 cost isn't known." in text
     assert "No price is known for nobody-knows-1" in text
 
 
@@ -206,6 +207,8 @@ def test_a_long_session_stays_small_and_says_what_is_left_out() -> None:
     text = page_of(made.records)
     page = check(text)
     assert len(text.encode()) < 3_000_000
-    assert re.search(r"Prompts \d+ to \d+ are left out here: \d+ prompts", page.text)
+    assert re.search(
+        r"Prompts \d+ to \d+ are left out here: \d+ requests, \d+ prompts, \$", page.text
+    )
     assert "more characters are left out here" in page.text
-    assert re.search(r"Left out here: \d+ calls?, \d+ requests?", page.text)
+    assert re.search(r"Left out here: [\d,]+ calls?, [\d,]+ requests?", page.text)

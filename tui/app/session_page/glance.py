@@ -14,6 +14,7 @@ from tui.core.formatting import duration, money, plural, tokens
 from tui.core.messages import tool_calls
 from tui.session.reader import LoadedSession
 from tui.session.records import is_prompt
+from tui.session.request_numbers import REQUEST
 
 _LINKS: Final = 6
 _REFUSED: Final = frozenset({"no", "deny"})
@@ -73,8 +74,11 @@ def outcome_of(turns: Sequence[Turn], timeline: SessionTimeline) -> Outcome:
 
 
 def _stopped(turn: Turn) -> bool:
-    """True if the last that is known of a turn is that it was interrupted or failed."""
-    for _, fact in reversed(turn):
+    """True if the last that is known of a turn is that it was interrupted, failed, or went on to
+    another request."""
+    for record, fact in reversed(turn):
+        if record.type == REQUEST:
+            return True
         if isinstance(fact, facts.TurnInterrupted | facts.ErrorRaised):
             return True
         if isinstance(fact, facts.AssistantMessage):
@@ -147,7 +151,7 @@ def concerns(
         yield Concern("⊘", f"{plural(len(outcome.refused), 'call')} refused.", found)
     found = places(lambda place: steps[place].kind == "trouble")
     if found:
-        yield Concern("!", f"{plural(len(found), 'error or interruption')}.", found)
+        yield Concern("!", f"Errors and interruptions: {len(found):,}.", found)
     found = places(lambda place: steps[place].record in outcome.rewinds)
     yield from _undone(loaded, outcome, found)
     yield from _open(outcome, timeline)
@@ -197,7 +201,7 @@ def _open(outcome: Outcome, timeline: SessionTimeline) -> Iterator[Concern]:
     lost = {"no result", "no answer"}
     found = [n for n, step in enumerate(timeline.steps) if step.state in lost]
     if found:
-        yield Concern("…", f"{plural(len(found), 'request or call')} without a result.", found)
+        yield Concern("…", f"Requests and calls without a result: {len(found):,}.", found)
     if outcome.jobs:
         jobs = plural(outcome.jobs, "command")
         yield Concern("…", f"{jobs} in the background without a recorded end.")

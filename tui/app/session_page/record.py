@@ -30,6 +30,10 @@ _TEXT: Final = 20_000
 _LEAST: Final = 400
 _NOISE: Final = frozenset({"request", "call", "pause"})
 """The kinds of which there are many: when they went well, they are left out first."""
+_COUNTED: Final[Mapping[str, str]] = {
+    "question": "question", "job": "background command", "change": "context change",
+    "trouble": "failure",
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -78,6 +82,8 @@ def page_record(timeline: SessionTimeline, all_turns: Sequence[Turn]) -> PageRec
     made: list[TurnSteps] = []
     for n, (start, end) in enumerate(pairwise([*starts, len(timeline.steps)])):
         turn = all_turns[n] if n < len(all_turns) else []
+        if not turn:
+            continue
         one = TurnSteps(n + (not opens), turn, range(start, end))
         for place in one.steps:
             step = timeline.steps[place]
@@ -96,9 +102,9 @@ def _choose(record: PageRecord) -> None:
     which something went wrong."""
     turns = record.turns
     kept = {*range(min(20, len(turns))), *range(max(0, len(turns) - 80), len(turns))}
-    for rank in (lambda n: turns[n].bad, lambda n: turns[n].usd):
+    for ranks in ([one.bad for one in turns], [one.usd for one in turns]):
         rest = [n for n in range(len(turns)) if n not in kept]
-        kept |= {*heapq.nlargest((_TURNS - len(kept)) // 2, rest, key=rank)}
+        kept |= {*heapq.nlargest((_TURNS - len(kept)) // 2, rest, key=ranks.__getitem__)}
     if len(turns) <= _TURNS:
         kept = {*range(len(turns))}
     for n, turn in enumerate(turns):
@@ -143,7 +149,7 @@ def counted(steps: Iterable[TimelineStep]) -> str:
     kinds: Counter[str] = Counter()
     failed, usd, unknown = 0, 0.0, 0
     for step in steps:
-        kinds[KINDS[step.kind]] += 1
+        kinds[_COUNTED.get(step.kind, KINDS[step.kind])] += 1
         failed += step.failed
         if step.kind != "break":
             usd += step.usd or 0.0
@@ -166,10 +172,12 @@ def _turn(
     bad = f' · <b class="bad">{one.bad:,} went wrong</b>' if one.bad else ""
     said = {"Files changed", "Went wrong", "Seen by the model", "Cost", "Answer"}
     body: list[str] = []
-    chars = max(_LEAST, min(_TEXT, room // 4))
+    chars = max(_LEAST, min(_TEXT, room // 8))
     if asked:
         body.append(f"<h3>{text(asked.who)}</h3><pre>{text.long(asked.text, chars)}</pre>")
     body += [_part(part.who, part.text, text, chars) for part in parts if part.who in said]
+    if not body and not one.steps:
+        return f'<span id="p{one.number}"></span>'
     used = sum(len(piece.encode()) for piece in body) + 400
     body.insert(1 if asked else 0, _steps(record, one, text, room - used))
     number = f"{one.number}. " if one.number else ""

@@ -234,6 +234,7 @@ def _axis(canvas: _Canvas) -> None:
             continue
         words = f"{step.number}"
         wide = 7 * len(words) + 8
+        x = min(x, WIDTH - 8 - wide)
         drawn = f'<path class="prompt" d="M{x} {y - 7}h{wide}v14h-{wide}z"/>'
         canvas.linked(place, drawn)
         canvas.pieces.append(
@@ -248,6 +249,7 @@ def _axis(canvas: _Canvas) -> None:
         x = canvas.x(step.end)
         if step.seconds > 0 and x >= free:
             words = f"⋯ {wait_time(step.seconds)}"
+            x = min(x, WIDTH - 8 - 6 * len(words))
             canvas.pieces.append(f'<text class="pause" x="{x}" y="{canvas.y + 8}">{words}</text>')
             free = x + 7 * len(words) + 8
     canvas.label("pauses", canvas.y + 9) if free else None
