@@ -29,7 +29,7 @@ class Concern(NamedTuple):
 
 
 @dataclass(slots=True)
-class Outcome:
+class SessionOutcome:
     """What became of a session, counted from its record."""
 
     asked: int = 0
@@ -45,9 +45,9 @@ class Outcome:
     """The ids of the records."""
 
 
-def outcome_of(turns: Sequence[Turn], timeline: SessionTimeline) -> Outcome:
+def outcome_of(turns: Sequence[Turn], timeline: SessionTimeline) -> SessionOutcome:
     """Count what was asked, answered, refused and changed."""
-    found = Outcome(asked=len(timeline.marks["prompt"]))
+    found = SessionOutcome(asked=len(timeline.marks["prompt"]))
     jobs: set[str] = set()
     for turn in turns:
         said = [*answers(turn)]
@@ -86,7 +86,9 @@ def _stopped(turn: Turn) -> bool:
     return False
 
 
-def tiles(outcome: Outcome, timeline: SessionTimeline) -> Iterator[tuple[str, str, str, str]]:
+def tiles(
+    outcome: SessionOutcome, timeline: SessionTimeline
+) -> Iterator[tuple[str, str, str, str]]:
     """Yield the headline figures: name, figure, what else there is to say, and how it looks."""
     calls = [step for step in timeline.steps if step.kind == "call"]
     failed = sum(step.failed for step in calls)
@@ -130,7 +132,7 @@ def _cost(timeline: SessionTimeline) -> tuple[str, str, str, str]:
 
 
 def concerns(
-    loaded: LoadedSession, outcome: Outcome, timeline: SessionTimeline
+    loaded: LoadedSession, outcome: SessionOutcome, timeline: SessionTimeline
 ) -> Iterator[Concern]:
     """Yield what a reader has to know, the worst first."""
     steps = timeline.steps
@@ -179,7 +181,9 @@ def concerns(
         yield Concern("!", f"{plural(more, 'more place')} in the file damaged or not understood.")
 
 
-def _undone(loaded: LoadedSession, outcome: Outcome, found: Sequence[int]) -> Iterator[Concern]:
+def _undone(
+    loaded: LoadedSession, outcome: SessionOutcome, found: Sequence[int]
+) -> Iterator[Concern]:
     """What was done and doesn't count any more, or is on another branch."""
     elsewhere = len(loaded.records) - len(loaded.branch)
     if outcome.rewinds or elsewhere:
@@ -188,7 +192,7 @@ def _undone(loaded: LoadedSession, outcome: Outcome, found: Sequence[int]) -> It
         yield Concern("↶", f"Undone: {words}", found)
 
 
-def _open(outcome: Outcome, timeline: SessionTimeline) -> Iterator[Concern]:
+def _open(outcome: SessionOutcome, timeline: SessionTimeline) -> Iterator[Concern]:
     """What has no end in the record."""
     running = [*timeline.running()]
     if running:

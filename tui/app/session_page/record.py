@@ -126,17 +126,17 @@ def record_parts(record: PageRecord, prices: Mapping[str, Price], text: PageText
             gap.append(turn)
             continue
         if gap:
-            yield _left_out(record, gap)
+            yield _gap_line(record, gap)
             gap = []
         part = _turn(record, turn, prices, text, room // max(1, waiting))
         waiting -= 1
         room -= len(part.encode())
         yield part
     if gap:
-        yield _left_out(record, gap)
+        yield _gap_line(record, gap)
 
 
-def _left_out(record: PageRecord, gap: Sequence[TurnSteps]) -> str:
+def _gap_line(record: PageRecord, gap: Sequence[TurnSteps]) -> str:
     first, last = gap[0].number, gap[-1].number
     places = (place for turn in gap for place in turn.steps)
     told = counted(record.timeline.steps[place] for place in places)

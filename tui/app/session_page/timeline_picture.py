@@ -86,12 +86,12 @@ def timeline_picture(timeline: SessionTimeline, text: PageText, anchor: Anchor) 
     _levels(canvas, "files", list(timeline.changed.between(canvas.edges)), "")
     spent = list(timeline.spent.between(canvas.edges))
     _levels(canvas, "cost", spent, f"at most {money(max(spent, default=0.0))} in a column")
-    told = _told(timeline)
+    told = _description(timeline)
     drawn = "".join(canvas.pieces)
     return Picture("timeline", WIDTH, canvas.y + 4, "The session in time", told, drawn)
 
 
-def _told(timeline: SessionTimeline) -> str:
+def _description(timeline: SessionTimeline) -> str:
     requests, checks = len(timeline.requests), len(timeline.marks["check"])
     most = tokens(max(timeline.inputs, default=0))
     return (
