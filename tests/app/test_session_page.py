@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -197,6 +198,7 @@ def test_secrets_are_masked_and_counted() -> None:
     assert "removed from this page" in page.text
 
 
+@pytest.mark.slow
 def test_a_long_session_stays_small_and_says_what_is_left_out() -> None:
     made = WorkedSession(words=2)
     for n in range(300):
@@ -212,3 +214,12 @@ def test_a_long_session_stays_small_and_says_what_is_left_out() -> None:
     )
     assert "more characters are left out here" in page.text
     assert re.search(r"Left out here: [\d,]+ calls?, [\d,]+ requests?", page.text)
+
+
+def test_the_bills_of_a_long_session_are_summed_up_and_that_is_said() -> None:
+    made = WorkedSession(words=2)
+    made.made(1, 1_900)
+    text = check(page_of(made.records)).text
+    assert "the bills aren't shared out by tool, file and content here" in text
+    assert "By model" in text
+    assert "By tool" not in text

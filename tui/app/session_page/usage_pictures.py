@@ -18,10 +18,8 @@ from tui.app.reports.usage_table import (
     table_of,
 )
 from tui.app.session_page.markup import PageText, Picture, figure, link, table
-from tui.context.usage import Amount
-from tui.context.usage.amounts import merge
+from tui.context.usage import Amount, bills_of
 from tui.context.usage.attribution import Attribution, Grouping
-from tui.context.usage.bills import bills_of
 from tui.core.config import Price
 from tui.core.formatting import plural, tokens
 from tui.session.records import Record, is_prompt, title_of
@@ -54,9 +52,9 @@ def billed(records: Sequence[Record], prices: Mapping[str, Price]) -> Attributio
             if price is None:
                 found.unknown[bill.model] = found.unknown.get(bill.model, 0) + bill.requests
             number = str(len(found.titles) or "")
-            merge(groups["prompt"], {number: amount})
-            merge(groups["model"], {bill.model: amount})
-            merge(groups["kind"], {bill.purpose: amount})
+            groups["prompt"].setdefault(number, Amount()).add(amount)
+            groups["model"].setdefault(bill.model, Amount()).add(amount)
+            groups["kind"].setdefault(bill.purpose, Amount()).add(amount)
         found.cut_off += record.type == "interrupt"
     return found
 
