@@ -99,5 +99,5 @@ async def test_every_place_tells_the_cost_that_the_server_bills(
         assert isclose(told, bill)
     (shown,) = [row.values for row in usage.rows if isinstance(row, Row) and row.name == "cost"]
     assert shown[-1] == money(bill)
-    report = session_report(loaded, "md", {})
+    report = session_report(loaded, {})
     assert f"{money(bill)} in all" in report.text

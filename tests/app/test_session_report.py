@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
+from tui.app.session_page import session_page
 from tui.app.session_report import session_report
 from tui.core.clock import SystemClock
 from tui.core.config import Price
@@ -41,7 +42,7 @@ async def test_it_says_what_was_asked_done_allowed_changed_seen_and_paid(
 ) -> None:
     del own_folders
     loaded = await worked(tmp_path)
-    made = session_report(loaded, "md", PRICES, title="Make it", state="unchanged")
+    made = session_report(loaded, PRICES, title="Make it", state="unchanged")
     text = made.text
     assert made.secrets == 1
     assert KEY not in text
@@ -60,10 +61,15 @@ async def test_it_says_what_was_asked_done_allowed_changed_seen_and_paid(
     assert "- request 3\n" in second
 
 
-async def test_as_a_page_it_is_escaped_and_loads_nothing(tmp_path: Path, own_folders: Path) -> None:
+async def test_the_page_says_the_same_and_is_escaped(tmp_path: Path, own_folders: Path) -> None:
     del own_folders
-    page = session_report(await worked(tmp_path), "html", {}, title="<script>").text
+    made = session_page(await worked(tmp_path), {}, title="<script>")
+    page = made.text
+    assert made.secrets
+    assert KEY not in page
     assert "<script" not in page
-    assert "&lt;b&gt;hi&lt;/b&gt;" in page
+    assert "echo &#x27;&lt;b&gt;hi&lt;/b&gt;&#x27;; exit 3: failed, exit code 3. Allowed" in page
+    assert "auth: the key is wrong" in page
+    assert "I made **it**." in page
     assert "default-src 'none'" in page
     assert "cost not known" in page

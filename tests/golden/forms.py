@@ -279,7 +279,7 @@ def export_html(session: GoldenSession) -> Lines:
 
 
 def report_md(session: GoldenSession) -> Lines:
-    return session_report(session.loaded, "md", {}).text.split("\n")
+    return session_report(session.loaded, {}).text.split("\n")
 
 
 Form = Callable[[GoldenSession], Lines]

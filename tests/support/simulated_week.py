@@ -211,7 +211,7 @@ class Week(PlantedSession):
 
     def report(self) -> str:
         """The report of the session, as Markdown."""
-        return session_report(reader.read(self.path), "md", {}).text
+        return session_report(reader.read(self.path), {}).text
 
     def is_linked(self) -> bool:
         return not chain_check.verify(self.path).changed

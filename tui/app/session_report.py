@@ -3,10 +3,10 @@ what the model saw, and what it cost. From the record alone. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 from tui.agent.limits import session_cost
 from tui.context.file_changes import FileChange, changes
@@ -52,28 +52,34 @@ _SEEN: Final = frozenset(
 
 
 def session_report(
-    loaded: LoadedSession,
-    format_: Literal["md", "html"],
-    prices: Mapping[str, Price],
-    *,
-    title: str = "",
-    state: str = "",
+    loaded: LoadedSession, prices: Mapping[str, Price], *, title: str = "", state: str = ""
 ) -> Exported:
-    """A report as a document. `prices` are the configured ones; `state` says whether the file is
-    what was written."""
+    """A report in Markdown; `tui.app.session_page` makes a page of the same. `prices` are the
+    configured ones; `state` says whether the file is what was written."""
     branch = loaded.branch
-    turns = [*_turns(branch)]
-    models = dict.fromkeys(one.model for turn in turns for one in _answers(turn))
-    whole, here = (session_cost(one, prices).session for one in (loaded.records, branch))
-    cost = "cost not known" if whole.usd is None else f"{money(whole.usd)} in all"
+    all_turns = [*turns(branch)]
+    head = [", ".join(models(all_turns)), cost(loaded.records, branch, prices), state]
+    parts = [part for turn in all_turns for part in turn_parts(turn, prices)]
+    return document(loaded, "md", parts, title=title, more=[line for line in head if line])
+
+
+def models(all_turns: Iterable[Turn]) -> list[str]:
+    """The models that answered, in their order."""
+    found = dict.fromkeys(one.model for turn in all_turns for one in answers(turn))
+    return [*filter(None, found)]
+
+
+def cost(records: Sequence[Record], branch: Sequence[Record], prices: Mapping[str, Price]) -> str:
+    """What a session cost, and what its branch did where there are others."""
+    whole = session_cost(records, prices).session
+    here = whole if len(records) == len(branch) else session_cost(branch, prices).session
+    words = "cost not known" if whole.usd is None else f"{money(whole.usd)} in all"
     if whole.requests > here.requests:
-        cost += f", {money(here.usd)} on this branch"
-    head = [", ".join(filter(None, models)), cost, state]
-    parts = [part for turn in turns for part in _parts(turn, prices)]
-    return document(loaded, format_, parts, title=title, more=[line for line in head if line])
+        words += f", {money(here.usd)} on this branch"
+    return words
 
 
-def _turns(branch: Sequence[Record]) -> Iterator[Turn]:
+def turns(branch: Sequence[Record]) -> Iterator[Turn]:
     """Group the records by prompt, those before the first one included."""
     number = 0
 
@@ -86,13 +92,14 @@ def _turns(branch: Sequence[Record]) -> Iterator[Turn]:
         yield list(turn)
 
 
-def _parts(turn: Turn, prices: Mapping[str, Price]) -> Iterator[DocumentPart]:
+def turn_parts(turn: Turn, prices: Mapping[str, Price]) -> Iterator[DocumentPart]:
+    """The parts of the report that are about one prompt, in their order."""
     first, prompt = turn[0]
     if isinstance(prompt, facts.UserMessage) and is_prompt(first):
         when = first.time[:19].replace("T", " ")
         yield DocumentPart(f"Asked at {when} UTC", prompt.text)
     for name, lines in (
-        ("Done", _calls(turn)),
+        ("Done", (line for _, line in calls(turn))),
         ("Files changed", _files(turn)),
         ("Went wrong", _trouble(turn)),
         ("Seen by the model", _seen(turn)),
@@ -100,27 +107,28 @@ def _parts(turn: Turn, prices: Mapping[str, Price]) -> Iterator[DocumentPart]:
     ):
         if text := "\n".join(f"- {line}" for line in lines):
             yield DocumentPart(name, text)
-    answers = [one.text for one in _answers(turn)]
-    if answers and answers[-1].strip():
-        yield DocumentPart("Answer", answers[-1])
+    texts = [one.text for one in answers(turn)]
+    if texts and texts[-1].strip():
+        yield DocumentPart("Answer", texts[-1])
 
 
-def _answers(turn: Turn) -> Iterator[facts.AssistantMessage]:
+def answers(turn: Turn) -> Iterator[facts.AssistantMessage]:
     """Yield the answers of the model."""
     for record, fact in turn:
         if isinstance(fact, facts.AssistantMessage) and is_answer(record):
             yield fact
 
 
-def _calls(turn: Turn) -> Iterator[str]:
-    """Each call: what it was, how it ended, and who allowed it."""
+def calls(turn: Turn) -> Iterator[tuple[str, str]]:
+    """Yield each call, by the id of its result's record: what it was, how it ended, and who allowed
+    it."""
     turn_facts = [one for _, one in turn]
     allowed = {one.id: one for one in turn_facts if isinstance(one, facts.PermissionAnswered)}
     labels = {one.call_id: one.label for one in turn_facts if isinstance(one, facts.CallBegan)}
-    for one in turn_facts:
+    for record, one in turn:
         if isinstance(one, facts.ToolFinished):
             label = _cut(f"{one.name or 'a call'} {labels.get(one.id, '')}")
-            yield f"{label}: {_ended(one)}. {allowed_by(allowed.get(one.id))}"
+            yield record.id, f"{label}: {_ended(one)}. {allowed_by(allowed.get(one.id))}"
 
 
 def _ended(call: facts.ToolFinished) -> str:

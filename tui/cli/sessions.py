@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from tui.agent.composition import make_agent
 from tui.app import launch_config
@@ -253,7 +253,10 @@ def export_(options: Options) -> int:
 
 def report(options: Options) -> int:
     """Print what was done in a session, or write it to a file."""
-    from tui.app.session_report import session_report  # noqa: PLC0415 - it needs the configuration
+    if options.sessions.format == "html":  # both need the configuration
+        from tui.app.session_page import session_page as make  # noqa: PLC0415
+    else:
+        from tui.app.session_report import session_report as make  # noqa: PLC0415
 
     path = path_of(options)
     loaded = loaded_branch(options)
@@ -262,9 +265,7 @@ def report(options: Options) -> int:
     if not lines.linked:
         state = "not covered: an older version wrote it"
     prices = launch_config.prepare(options).config.prices
-    format_: Literal["md", "html"] = "html" if options.sessions.format == "html" else "md"
-    title = _session(loaded).title
-    made = session_report(loaded, format_, prices, title=title, state=state)
+    made = make(loaded, prices, title=_session(loaded).title, state=state)
     return _written(options, replace(made, text=clean(made.text)))  # it is for people
 
 

@@ -13,7 +13,7 @@ from tui.core.formatting import duration, moment_of, money, plural, tokens, wait
 from tui.core.text_cleaning import one_line
 
 _DEAREST: Final = 3
-_KINDS: Final[Mapping[str, str]] = {
+KINDS: Final[Mapping[str, str]] = {
     "prompt": "prompt",
     "request": "request",
     "call": "call",
@@ -51,14 +51,14 @@ def step_line(step: TimelineStep) -> str:
     """A step in one line: its time, what it is, how long it took, what it cost."""
     when = moment_of(step.time)
     clock = f"{when.astimezone():%d %b %H:%M:%S}" if when else "time unknown"
-    return f"{clock}  {_KINDS[step.kind]}: {_with_facts(step)}"
+    return f"{clock}  {KINDS[step.kind]}: {step_words(step)}"
 
 
 def moment_lines(timeline: SessionTimeline, place: int) -> list[str]:
     """What is known of the moment at a step: the step, its figures, and the prompt that led to
     it."""
     step = timeline.steps[place]
-    lines = [_with_facts(step)]
+    lines = [step_words(step)]
     if step.sent is not None:
         lines += _input_lines(step.sent)
     if step.note:
@@ -79,7 +79,7 @@ def moment_title(timeline: SessionTimeline, place: int) -> str:
     step = timeline.steps[place]
     when = moment_of(step.time)
     clock = f"{when.astimezone():%H:%M:%S}" if when else "time unknown"
-    return f"{clock} · {_KINDS[step.kind]} · {place + 1:,} of {len(timeline.steps):,}"
+    return f"{clock} · {KINDS[step.kind]} · {place + 1:,} of {len(timeline.steps):,}"
 
 
 def timeline_json(timeline: SessionTimeline) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def _step_json(step: TimelineStep) -> dict[str, Any]:
     return fields
 
 
-def _with_facts(step: TimelineStep) -> str:
+def step_words(step: TimelineStep) -> str:
     """The label of a step with its figures."""
     label = one_line(step.label)
     if step.kind == "request":
@@ -195,7 +195,7 @@ def _totals(timeline: SessionTimeline) -> Iterator[str]:
     yield f"{drawn}, {money(timeline.spent.total)}."
     paid = (step for step in timeline.steps if step.usd and step.kind != "break")
     for step in heapq.nlargest(_DEAREST, paid, key=lambda one: one.usd or 0.0):
-        yield f"Dearest: {_KINDS[step.kind]} {_with_facts(step)}"
+        yield f"Dearest: {KINDS[step.kind]} {step_words(step)}"
 
 
 def _fullest(timeline: SessionTimeline) -> Iterator[str]:

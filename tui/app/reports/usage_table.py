@@ -217,19 +217,19 @@ def bar(
 ) -> list[Piece]:
     """The bar of an amount, as long as the longest is at most: `width` cells."""
     chars = _ASCII if ascii_only else _CHARS
-    sizes = _sizes(amount, total)
+    parts = sizes(amount, total)
     scale = width / most if most > 0 else 0.0
     pieces: list[Piece] = []
     end = drawn = 0
     whole = 0.0
-    for look, size in sizes:
+    for look, size in parts:
         whole += max(0.0, size)
         end = round(whole * scale)
         if end > drawn:
             pieces.append((look, chars[look] * (end - drawn)))
             drawn = end
     if not drawn and whole > 0 and most > 0:  # it is there, however small
-        look = max(sizes, key=lambda one: one[1])[0]
+        look = max(parts, key=lambda one: one[1])[0]
         pieces.append((look, chars[look]))
         drawn = 1
     pieces.append(("", " " * (width - drawn)))
@@ -251,7 +251,7 @@ def legend(*, ascii_only: bool = False) -> list[Piece]:
     return pieces
 
 
-def _sizes(amount: Amount, total: Amount) -> list[tuple[Look, float]]:
+def sizes(amount: Amount, total: Amount) -> list[tuple[Look, float]]:
     """The parts of a bar: in USD, or in tokens where nothing has a price."""
     if total.usd > 0:
         return [
@@ -263,7 +263,7 @@ def _sizes(amount: Amount, total: Amount) -> list[tuple[Look, float]]:
 
 
 def _size(amount: Amount, total: Amount) -> float:
-    return sum(size for _, size in _sizes(amount, total))
+    return sum(size for _, size in sizes(amount, total))
 
 
 def share(amount: Amount, total: Amount) -> str:

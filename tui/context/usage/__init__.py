@@ -6,7 +6,7 @@ share, `index` keeps what was found.
 """
 
 from tui.context.usage.amounts import Amount, total_of
-from tui.context.usage.bills import Bill
+from tui.context.usage.bills import Bill, bills_of
 from tui.context.usage.index import BilledSession, bills_in, rows_in
 
-__all__ = ["Amount", "Bill", "BilledSession", "bills_in", "rows_in", "total_of"]
+__all__ = ["Amount", "Bill", "BilledSession", "bills_in", "bills_of", "rows_in", "total_of"]

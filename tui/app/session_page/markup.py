@@ -1,0 +1,106 @@
+"""Markup of a page: text of a session made safe, tables, and pictures with a table behind them."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from tui.core.dataclass import dataclass
+from tui.core.formatting import size
+from tui.core.redaction import mask
+from tui.core.text_cleaning import clean, one_line
+
+_TURNS_WRITING: Final = re.compile(
+    "[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufdd0-\ufdef\ufffe\uffff]"
+)
+"""Characters that change the direction of what follows, and those that no page may hold."""
+LABEL_CHARS: Final = 160
+
+
+@dataclass(slots=True)
+class PageText:
+    """Makes text safe for a page: secrets masked, no control characters, markup escaped. `secrets`
+    counts what was masked."""
+
+    secrets: int = 0
+
+    def __call__(self, text: str) -> str:
+        masked, count = mask(text)
+        self.secrets += count
+        return _escaped(masked)
+
+    def label(self, text: str, chars: int = LABEL_CHARS) -> str:
+        """A text in one line, cut to a length."""
+        masked, count = mask(one_line(text))
+        self.secrets += count
+        return _escaped(masked if len(masked) <= chars else f"{masked[: chars - 1]}…")
+
+    def long(self, text: str, chars: int) -> str:
+        """A text as it is, cut to a length: what is left out is said."""
+        masked, count = mask(text)
+        self.secrets += count
+        if len(masked) <= chars:
+            return _escaped(masked)
+        rest = len(masked) - chars
+        return (
+            f'{_escaped(masked[:chars])}<span class="left"> … {rest:,} more characters are left'
+            f" out here ({size(len(text.encode('utf-8', 'replace')))} in all).</span>"
+        )
+
+
+def _escaped(text: str) -> str:
+    spelt = _TURNS_WRITING.sub(lambda found: f"\\u{ord(found[0]):04x}", clean(text))
+    return html.escape(spelt)
+
+
+def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of safe cells; the first one of each row names it, the others are numbers."""
+    top = "".join(f'<th scope="col">{name}</th>' for name in head)
+    body = "".join(
+        f'<tr><th scope="row">{cells[0]}</th>{"".join(f"<td>{one}</td>" for one in cells[1:])}</tr>'
+        for cells in rows
+    )
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}"><table>'
+        f"<caption>{caption}</caption><thead><tr>{top}</tr></thead>"
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A drawing with its size in pixels. `title` and `told` say in words what is in it; both are
+    safe."""
+
+    name: str
+    width: int
+    height: int
+    title: str
+    told: str
+    drawn: str
+
+    def svg(self) -> str:
+        """The drawing as SVG for a page."""
+        name = self.name
+        return (
+            f'<svg role="img" class="{name}" viewBox="0 0 {self.width} {self.height}"'
+            f' aria-labelledby="{name}-t {name}-d"><title id="{name}-t">{self.title}</title>'
+            f'<desc id="{name}-d">{self.told}</desc>{self.drawn}</svg>'
+        )
+
+
+def figure(picture: Picture, behind: str, *, legend: str = "") -> str:
+    """A picture with the table behind it, which opens by keyboard, too."""
+    return (
+        f'<figure id="{picture.name}"><figcaption>{picture.title}</figcaption>{legend}'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{picture.title}">'
+        f"{picture.svg()}"
+        f"</div><details><summary>{picture.title}: the numbers</summary>{behind}</details></figure>"
+    )
+
+
+def link(anchor: str, words: str) -> str:
+    """A link to an anchor of the same page; only the words where there is none."""
+    return f'<a href="#{anchor}">{words}</a>' if anchor else words
