@@ -306,6 +306,9 @@ scp a host:
 rsync a b
 echo hi > /tmp/x
 echo hi > ~/.bashrc
+cd ~ && echo hi > .bashrc
+cd .git && ls && echo hi >> hooks/pre-commit
+cd .git/hooks && (ls) && cat <<E > pre-commit ⏎ hi ⏎ E
 echo hi >> ../x
 echo hi > "$FILE"
 echo hi > /dev/tcp/example.org/80

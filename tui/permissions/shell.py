@@ -375,6 +375,9 @@ class _Reader:
     def _redirected(self, node: Node) -> None:
         body = node.child_by_field_name("body")
         redirects = node.children_by_field_name("redirect")
+        while body is not None and body.type == "list":  # they belong to its last command
+            *before, body = body.named_children
+            self._walk_all(before)
         words = [word for one in redirects for word in self._redirect(one)]
         start = len(self.line.commands)
         with self._feeding(redirects):
