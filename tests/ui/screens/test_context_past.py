@@ -47,7 +47,7 @@ async def past(
         await until(pilot, lambda: session_open(app))
         opener = MomentOpener(app.frontend)
         await app.push_screen(ContextScreen(agent, lambda _: None, root, opener))
-        await pilot.press("h")
+        await pilot.press("e")
         await until(pilot, lambda: isinstance(app.screen, ContextPastScreen))
         screen: Any = app.screen
         await until(pilot, lambda: bool(screen.shown))
@@ -107,7 +107,7 @@ async def test_end_and_esc_return_to_now(tmp_path: Path) -> None:
     async with past(tmp_path) as (screen, pilot):
         await pilot.press("end")
         await until(pilot, lambda: isinstance(pilot.app.screen, ContextScreen))
-        await pilot.press("h")
+        await pilot.press("e")
         await until(pilot, lambda: isinstance(pilot.app.screen, ContextPastScreen))
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, ContextScreen))

@@ -206,7 +206,7 @@ KEYS = (
     ("p", "pin"),
     ("d", "send changes"),
     ("u", "undo"),
-    ("h", "history"),
+    ("e", "earlier"),
     ("b", "hide several"),
     ("/", "filter"),
     ("t a k", "sort"),

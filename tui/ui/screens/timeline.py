@@ -49,7 +49,7 @@ _KEYS: Final[Keys] = (
     ("b", "break"),
     ("t", "red/green"),
     ("+ -", "zoom"),
-    ("h", "context then"),
+    ("e", "context then"),
     ("c", "compare"),
     ("w", "files then"),
     ("x", "trouble"),

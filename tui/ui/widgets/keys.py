@@ -251,7 +251,7 @@ CONTEXT_KEYS = (
     Key("y", "copy", "y", "copy the item, or the request"),
     Key("B", "", "B", "in an item: which prompt wrote this line (/why)"),
     Key("tab", "other_tab", "Tab", "switch between the items and the exact request"),
-    Key("h", "past", "h", "what the model saw at each request"),
+    Key("e", "past", "e", "what the model saw at each request"),
 )
 
 PAST_KEYS = (
@@ -291,7 +291,7 @@ TIMELINE_KEYS = (
     Key("0", "zoom(0)", "", ""),
     Key("enter", "open", "Enter", "open the moment: request, call or diff"),
     Key("w", "workspace", "w", "what had changed in the workspace by then"),
-    Key("h", "past", "h", "the context then, item by item"),
+    Key("e", "past", "e", "the context then, item by item"),
     Key("c", "compare", "c", "another session below this one, or no longer"),
     Key("y", "copy", "y", "copy the words about the moment"),
 )
@@ -448,7 +448,7 @@ _TABLES = (
     ("A plan", PLAN_KEYS, "PlanModal"),
     ("While a retry waits", BANNER_KEYS, "RetryBanner"),
     ("Context (F2)", CONTEXT_KEYS, "ContextScreen ContextItemScreen"),
-    ("Context at a request (h)", PAST_KEYS, "ContextPastScreen"),
+    ("Context at a request (e)", PAST_KEYS, "ContextPastScreen"),
     ("Timeline (F9)", TIMELINE_KEYS, "TimelineScreen"),
     ("Tasks (Ctrl+T)", TASK_KEYS, "TasksScreen"),
     ("Sessions (F3)", SESSION_KEYS, "SessionsScreen"),
