@@ -66,7 +66,7 @@ from tui.ui.screens.jobs import JobOutputScreen, JobsScreen
 from tui.ui.screens.mcp import McpScreen
 from tui.ui.screens.permissions import PermissionsScreen
 from tui.ui.screens.picker import ModelsScreen, ThemePicker
-from tui.ui.screens.read_screen import ReadScreen
+from tui.ui.screens.read_screen import FileScreen, ReadScreen
 from tui.ui.screens.read_session import ReadSessionScreen, RecordedConversation
 from tui.ui.screens.reports import DiffScreen, DoctorScreen
 from tui.ui.screens.settings import ChoicesScreen
@@ -533,6 +533,18 @@ def origin(*keys: str, certain: bool = True) -> Callable[[Stage], Shot]:
     return show
 
 
+def read_file(stage: Stage) -> Shot:
+    """A file of rules, opened from a list."""
+    rules = "# Rules\n\n- Keep the tests green.\n- No vendor/ in commits.\n"
+
+    async def show(pilot: Pilot[None]) -> None:
+        app = cast("HoldfastApp", pilot.app)
+        await until(pilot, lambda: session_open(app))
+        await app.push_screen(FileScreen("~/proj/AGENTS.md", rules, stage.folder / "AGENTS.md", 4))
+
+    return stage.app(World()), show
+
+
 def read_there(stage: Stage) -> Shot:
     """The session that wrote a line, at its prompt."""
     shown = UserItem(WROTE.said)
@@ -602,7 +614,8 @@ PICTURES: Pictures = {
     "changes": Picture(DiffScreen, changes),
     "where a line comes from": Picture(WhyScreen, origin()),
     "where a line may come from": Picture(WhyScreen, origin("n", certain=False), state=True),
-    "a session to read": Picture(ReadSessionScreen, read_there, state=True),
+    "a session to read": Picture(ReadSessionScreen, read_there),
+    "a file to read": Picture(FileScreen, read_file),
     "usage by prompt": Picture(UsageScreen, spent()),
     "usage by tool": Picture(UsageScreen, spent("right", "right", "home"), state=True),
     "usage by break": Picture(UsageScreen, spent(*["right"] * 5, "home"), state=True),

@@ -25,11 +25,12 @@ from tests.ui.screens.test_prompt_snapshots import PICTURES as PROMPT
 from tests.ui.screens.test_questions_snapshots import PICTURES as QUESTIONS
 from tests.ui.screens.test_sessions_snapshots import PICTURES as SESSIONS
 from tests.ui.screens.test_tasks_snapshots import PICTURES as TASKS
+from tests.ui.screens.test_timeline_snapshots import PICTURES as TIMELINE
 from tests.ui.screens.test_welcome_snapshots import PICTURES as WELCOME
 from tui.ui.toolkit.themes import contrast
 from tui.ui.widgets.questions import Choice
 
-TOPICS = (QUESTIONS, PANELS, SESSIONS, CONTEXT, TASKS, WELCOME, PROMPT)
+TOPICS = (QUESTIONS, PANELS, SESSIONS, CONTEXT, TIMELINE, TASKS, WELCOME, PROMPT)
 ELSEWHERE = {"KeysScreen", "SettingsScreen"}
 """They have their pictures in a file of their own."""
 LIGHT = ("daylight", "linen")

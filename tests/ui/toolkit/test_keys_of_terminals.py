@@ -81,7 +81,7 @@ def test_bytes_cut_anywhere_are_the_same_keys() -> None:
 def reachable(key: Key, keys: Iterable[str]) -> bool:
     """True if one of an action's keys arrives. Letters and signs do everywhere."""
     names = [*filter(None, key.keys.split(",")), *map(normalized, key.shown.split(","))]
-    signs = {"slash", "space", "less_than_sign", "greater_than_sign"}
+    signs = {"slash", "space", "minus", "less_than_sign", "greater_than_sign"}
     return any(name in keys or len(name) == 1 or name in signs for name in names)
 
 
