@@ -20,13 +20,9 @@ _OF_LINES: Final = late_pattern(r":[0-9][0-9,+-]*$")
 
 
 class RecallParams(Params, frozen=True, kw_only=True):
-    query: Annotated[
-        str, about("Finds messages with these words, newest first, with addresses.")
-    ] = ""
-    message: Annotated[str, about("An address: 12, 12-15, or ID:12 in another session.")] = ""
-    blame: Annotated[str, about("Lines, as src/a.py:10-20: which prompts wrote them, and why.")] = (
-        ""
-    )
+    query: Annotated[str, about("Words to find, newest first.")] = ""
+    message: Annotated[str, about("Address: 12, 12-15, or ID:12 of another session.")] = ""
+    blame: Annotated[str, about("FILE:10-20: which prompts wrote it, and why.")] = ""
     offset: Annotated[int, about("As a page says.", ge=0)] = 0
 
     @property
