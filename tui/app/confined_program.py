@@ -99,6 +99,8 @@ async def run_to_end(
 
     Raises ProgramStoppedError, SandboxError if nothing confines it, OSError if it can't be started.
     """
+    if bounds.stopped.is_set():
+        raise ProgramStoppedError("The run was stopped.")
     root, path = confinement.workspace.root, env.get("PATH") or os.defpath
     named = str(root / words[0]) if "/" in words[0] else words[0]
     found = shutil.which(named, path=path)
@@ -122,9 +124,7 @@ async def run_to_end(
         except TimeoutError:
             timed_out = True
         finally:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(running.pid, signal.SIGKILL)
-            code = await running.wait()
+            code = await _killed(running)
             loop.remove_reader(reading)
         while _keep_end(reading, kept):
             pass
@@ -167,6 +167,18 @@ async def _ended(running: _Running, stopped: StopSignal) -> None:
             await asyncio.wait({end}, timeout=_LOOK_S)
     finally:
         end.cancel()
+
+
+async def _killed(running: _Running) -> int:
+    """End a program with all that it started; return its code."""
+    end = asyncio.ensure_future(running.wait())
+    while True:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(running.pid, signal.SIGKILL)
+        # one that has only just begun may not lead its group yet
+        await asyncio.wait({end}, timeout=_LOOK_S)
+        if end.done():
+            return end.result()
 
 
 def _keep_end(pipe: int, kept: bytearray) -> bool:
