@@ -8,7 +8,7 @@ import pytest
 
 from tui.permissions.written_paths import written_paths
 
-WORK = Path("/work")
+WORK = Path("/w")
 
 
 def named(command: str) -> set[str]:
@@ -19,8 +19,8 @@ def named(command: str) -> set[str]:
 
 def test_what_redirections_and_words_name_is_all_that_is_written() -> None:
     command = "cat > a.py <<'END'\nx = (1)\nEND\ntouch /m; while [ -e /m ]; do sleep 1; done"
-    assert named(command) == {"/work/a.py", "/work/1", "/m"}
-    assert named("echo hi | tee -a src/../b.txt") == {"/work/b.txt", "/work/-a", "/work/hi"}
+    assert named(command) == {"/w/a.py", "/w/1", "/m"}
+    assert named("echo hi | tee -a src/../b.txt") == {"/w/b.txt", "/w/-a", "/w/hi"}
 
 
 @pytest.mark.parametrize(

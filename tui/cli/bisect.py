@@ -211,7 +211,7 @@ def _shown(options: Options) -> str:
 
 
 def _continuing(options: Options) -> str:
-    """The command line that goes on with an interrupted search."""
+    """The command line that continues an interrupted search."""
     limits, asked = options.limits, options.sessions
     words = ["holdfast", "bisect", options.target or "", "--continue"]
     for name, value, default in (

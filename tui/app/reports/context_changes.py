@@ -68,7 +68,7 @@ def changes_between(timeline: SessionTimeline, first: int, second: int) -> list[
 
 
 def request_diff(replay: RequestReplay, first: int, second: int) -> list[str]:
-    """What differs outside the items, in sentences, and the diff of two requests. Blocks."""
+    """Tell what differs outside the items, in sentences, with the diff of two requests. Blocks."""
     before, after = replay.at(first), replay.at(second)
     for one in (before, after):
         if one.request is None:

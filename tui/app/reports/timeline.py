@@ -55,7 +55,7 @@ def step_line(step: TimelineStep) -> str:
 
 
 def moment_lines(timeline: SessionTimeline, place: int) -> list[str]:
-    """What is known of the moment at a step: the step, its figures, and the prompt that led to
+    """Describe the moment at a step: the step, its figures, and the prompt that led to
     it."""
     step = timeline.steps[place]
     lines = [step_words(step)]
@@ -243,7 +243,7 @@ def _checks(timeline: SessionTimeline) -> Iterator[str]:
 
 
 def _doubts(timeline: SessionTimeline) -> Iterator[str]:
-    """What the reader has to know of the figures."""
+    """Notes that the reader needs to judge the figures."""
     pauses = [timeline.steps[n] for n in timeline.marks["pause"].steps]
     back = [step for step in pauses if step.seconds < 0]
     cut = sum(step.seconds - (step.end - step.at) for step in pauses if step.seconds > 0)

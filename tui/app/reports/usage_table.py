@@ -1,4 +1,4 @@
-"""Where tokens and money went, as rows with bars: made once here, drawn by each front end.
+"""Rows with bars that show where tokens and money went, made once for every front end.
 
 A bar is as long as what it costs, and is made of three parts: what came from the cache, what was
 new to the model, what the model wrote. Each part has a character of its own, so that it is seen
@@ -16,7 +16,7 @@ from tui.core.formatting import money, tokens
 from tui.core.text_cleaning import one_line
 
 Look: TypeAlias = Literal["", "head", "muted", "cached", "new", "output", "warning"]
-"""How a part of a line looks: the parts of bars have colors of their own."""
+"""The look of a part of a line: the parts of bars have colors of their own."""
 Piece: TypeAlias = tuple[Look, str]
 Width: TypeAlias = Callable[[str], int]
 
@@ -105,7 +105,7 @@ def _by_cost(row: UsageRow) -> tuple[bool, float, float, str]:
 
 
 def cost(amount: Amount) -> str:
-    """What an amount costs: "price unknown" where nothing is known, "$0.42 + ?" where a part is."""
+    """The cost of an amount: "price unknown" where none is known, "$0.42 + ?" where a part is."""
     if not amount.unpriced:
         return money(amount.usd)
     return f"{money(amount.usd)} + ?" if amount.usd else UNKNOWN
@@ -237,7 +237,7 @@ def bar(
 
 
 def legend(*, ascii_only: bool = False) -> list[Piece]:
-    """What the parts of a bar are."""
+    """The legend of a bar's parts."""
     chars = _ASCII if ascii_only else _CHARS
     words: tuple[tuple[Look, str], ...] = (
         ("cached", "from the cache"),

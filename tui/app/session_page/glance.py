@@ -30,7 +30,7 @@ class Concern(NamedTuple):
 
 @dataclass(slots=True)
 class SessionOutcome:
-    """What became of a session, counted from its record."""
+    """The outcome of a session, counted from its record."""
 
     asked: int = 0
     answered: int = 0
