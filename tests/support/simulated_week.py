@@ -203,11 +203,13 @@ class Week(PlantedSession):
         return Counter(r.data["reason"] for r in records if r.type == "break")
 
     def unreached(self) -> list[str]:
-        """The records that no branch has, but those of going to a branch and leaving it again."""
+        """The records that no branch has, but those of going to a branch and leaving it again, among
+        them the checkpoint of a prompt that the rewind overtook."""
         records = reader.read(self.path).records
         reached = {record.id for one in branches(records) for record in one.own}
         left = [record for record in records if record.id not in reached]
-        return [record.id for record in left if record.type not in {"rewind", "title"}]
+        moves = {"rewind", "title", "checkpoint"}
+        return [record.id for record in left if record.type not in moves]
 
     def report(self) -> str:
         """The report of the session, as Markdown."""
