@@ -7,11 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.content import Content
-from textual.screen import Screen
-from textual.widgets import Static
+from textual.binding import BindingType
 
 from tui.app.commands.why import fork_before
 from tui.app.services import SessionChoice
@@ -26,12 +22,10 @@ from tui.session import catalog
 from tui.session.branches import branch_with
 from tui.session.reader import read
 from tui.session.session import Session
-from tui.ui.screens.table_screen import whole_words
-from tui.ui.toolkit.base_app import BaseScreen, uncovered
+from tui.ui.screens.conversation_reader import ConversationReader
+from tui.ui.toolkit.base_app import uncovered
 from tui.ui.widgets.conversation.items import Item
-from tui.ui.widgets.conversation.view import ConversationView
-from tui.ui.widgets.keys import READ_SESSION_KEYS, Keys, bindings, in_rows
-from tui.ui.widgets.panes import PaneRule
+from tui.ui.widgets.keys import READ_SESSION_KEYS, Keys, bindings
 from tui.ui.widgets.record_items import entry_of, restored
 
 if TYPE_CHECKING:
@@ -64,17 +58,10 @@ def recorded(folders: Folders, step: RecordedStep) -> RecordedConversation:
     )
 
 
-class ReadSessionScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
+class ReadSessionScreen(ConversationReader):
     """The conversation of a session that isn't open, with the cursor on a prompt."""
 
-    CSS_PATH = "sub_agents.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *bindings(READ_SESSION_KEYS[:2]),
-        Binding("escape,q", "dismiss", "back", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
-    ]
-    AUTO_FOCUS: ClassVar[str | None] = "ConversationView"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(READ_SESSION_KEYS[:2])]
 
     def __init__(
         self, frontend: ScreenFrontend, step: RecordedStep, read: RecordedConversation
@@ -89,16 +76,6 @@ class ReadSessionScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportInco
             read = await asyncio.to_thread(recorded, frontend.services.folders, step)
         return cls(frontend, step, read)
 
-    def compose(self) -> ComposeResult:
-        yield Static(id="title", markup=False)
-        yield ConversationView(id="read-conversation")
-        yield PaneRule(id="keys-rule")
-        yield Static(id="keys", markup=False)
-
-    @property
-    def view(self) -> ConversationView:
-        return self.query_one(ConversationView)
-
     def on_mount(self) -> None:
         self.view.extend(self._read.items)
         self.call_after_refresh(self._go)
@@ -107,14 +84,11 @@ class ReadSessionScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportInco
         if self._read.entry is not None:
             self.view.go_to(self._read.entry)
 
-    def on_resize(self) -> None:
-        read, width = self._read, self.size.width
+    def head(self) -> tuple[str, str, Keys]:
+        read = self._read
         facts = ["damaged"] if read.damaged else []
         facts += ["without the prompt"] if read.entry is None else []
         facts += [f"session {one_line(self._step.session)}", "read-only here"]
-        name = whole_words(read.title or "untitled", max(16, width // 2))
-        title = Content.assemble((name, "bold"), (f"  {' · '.join(facts)}", "$text-muted"))
-        self.query_one("#title", Static).update(title)
         keys: Keys = (
             ("r", "resume"),
             *((("f", "fork"),) if fork_command(self._step) else ()),
@@ -122,13 +96,7 @@ class ReadSessionScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportInco
             ("enter", "fold"),
             ("esc", "back"),
         )
-        self.query_one("#keys", Static).update(in_rows(keys, width - 2, rows=1))
-
-    def on_conversation_view_item_selected(self, event: ConversationView.ItemSelected) -> None:
-        event.stop()  # its outputs are not the chat's
-
-    def action_page(self, step: int) -> None:
-        self.view.action_page(step)
+        return read.title or "untitled", " · ".join(facts), keys
 
     def action_resume(self) -> None:
         """Open the session in the chat, at the prompt."""

@@ -7,11 +7,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from textual.app import App, ComposeResult
-from textual.binding import Binding, BindingType
-from textual.content import Content
-from textual.screen import Screen
-from textual.widgets import Static
+from textual.app import App
+from textual.binding import BindingType
 
 from tui.agent.sub_agent_list import SubAgent, SubAgentList
 from tui.app.reports import Row, problem_row
@@ -21,14 +18,11 @@ from tui.core.errors import HoldfastError
 from tui.core.text_cleaning import one_line
 from tui.session.records import Record
 from tui.settings.agent_definitions import AgentDefinitions
+from tui.ui.screens.conversation_reader import ConversationReader
 from tui.ui.screens.panel import Panel, copy
 from tui.ui.screens.read_screen import ReadScreen
-from tui.ui.screens.table_screen import whole_words
-from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.conversation.items import AssistantItem
-from tui.ui.widgets.conversation.view import ConversationView
-from tui.ui.widgets.keys import AGENTS_KEYS, SUB_AGENT_KEYS, Keys, bindings, in_rows
-from tui.ui.widgets.panes import PaneRule
+from tui.ui.widgets.keys import AGENTS_KEYS, SUB_AGENT_KEYS, Keys, bindings
 from tui.ui.widgets.record_items import ItemFollower
 
 if TYPE_CHECKING:
@@ -75,34 +69,17 @@ class AgentsScreen(Panel[str]):
             super().row_chosen(index)
 
 
-class SubAgentScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
+class SubAgentScreen(ConversationReader):
     """The conversation of a sub-agent, followed while it works. `records` are all that it has so
     far, and grow with it."""
 
-    CSS_PATH = "sub_agents.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *bindings(SUB_AGENT_KEYS),
-        Binding("escape,q", "dismiss", "back", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
-    ]
-    AUTO_FOCUS: ClassVar[str | None] = "ConversationView"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(SUB_AGENT_KEYS)]
 
     def __init__(self, one: SubAgent, records: Sequence[Record], clock: Clock) -> None:
         super().__init__()
         self.one, self._records, self._clock = one, records, clock
         self._items = ItemFollower()
         self._changed = True
-
-    def compose(self) -> ComposeResult:
-        yield Static(id="title", markup=False)
-        yield ConversationView(id="sub-conversation")
-        yield PaneRule(id="keys-rule")
-        yield Static(id="keys", markup=False)
-
-    @property
-    def view(self) -> ConversationView:
-        return self.query_one(ConversationView)
 
     def on_mount(self) -> None:
         self.one.watch.append(self._note)
@@ -114,16 +91,13 @@ class SubAgentScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         if self._note in self.one.watch:
             self.one.watch.remove(self._note)
 
-    def on_resize(self) -> None:
-        self._show_head()
-
     def _note(self) -> None:
         self._changed = True
 
     def follow(self) -> None:
         """Show what is new."""
         if self._changed or self.one.works:
-            self._show_head()
+            self.show_head()
             self.view.tick(self._clock.monotonic())
         if not self._changed:
             return
@@ -135,31 +109,22 @@ class SubAgentScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         for item in changed:
             self.view.changed(item)
 
-    def _show_head(self) -> None:
-        one, width = self.one, self.size.width
+    def head(self) -> tuple[str, str, Keys]:
+        one = self.one
         doing = f" · {one.now}" if one.works and one.now else ""
-        name = whole_words(f"{one.agent}: {one.description}", max(20, width // 2))
-        facts = f"{facts_of(one, self._clock)}{doing}"
-        title = Content.assemble((name, "bold"), (f"  {one_line(facts)}", "$text-muted"))
-        self.query_one("#title", Static).update(title)
         keys: Keys = (
             *((("x", "stop"),) if one.works else ()),
             ("y", "copy the answer"),
             ("enter", "fold"),
             ("esc", "back"),
         )
-        self.query_one("#keys", Static).update(in_rows(keys, width - 2, rows=1))
-
-    def on_conversation_view_item_selected(self, event: ConversationView.ItemSelected) -> None:
-        event.stop()  # its outputs are not the chat's
+        facts = one_line(f"{facts_of(one, self._clock)}{doing}")
+        return f"{one.agent}: {one.description}", facts, keys
 
     def action_stop(self) -> None:
         """Stop the sub-agent where it is."""
         if self.one.works:
             self.one.stop()
-
-    def action_page(self, step: int) -> None:
-        self.view.action_page(step)
 
     def action_copy(self) -> None:
         """Copy its last answer."""
