@@ -26,6 +26,7 @@ CommandName: TypeAlias = Literal[
     "rescue",
     "blame",
     "usage",
+    "report",
     "bisect",
     "tour",
     "drill",
@@ -137,10 +138,11 @@ class BatchOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionsOptions:
-    """Options of `sessions`, `blame`, `usage`, `bisect`, `ps` and `logs`. `since` is a moment, or
+    """Options of `sessions`, `blame`, `usage`, `report`, `bisect`, `ps` and `logs`. `since` is a moment, or
     seconds back from now; `kind` what is searched, or what `usage` groups by; `touched` a file that
     the sessions touched; `second` the title or the other session after the target; `build` what has
-    to succeed in a state; `shape` what `distill` and `blame` make, "" for their usual one."""
+    to succeed in a state; `shape` what `distill`, `blame` and `report` make, "" for their usual
+    one."""
 
     all: bool = False
     sub_agents: bool = False
@@ -160,8 +162,17 @@ class SessionsOptions:
     redact: bool = False
     follow: bool = False
     build: str | None = None
-    shape: Literal["", "script", "tasks", "skill", "porcelain", "notes"] = ""
+    shape: Literal["", "script", "tasks", "skill", "porcelain", "notes", "text", "markdown", "html", "json"] = ""
     check: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions:
+    """Options of `report`. `until` is a moment, or seconds back from now; `here`: only the sessions
+    of this folder."""
+
+    until: float | datetime | None = None
+    here: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +232,7 @@ class Options:
     printing: PrintOptions = PrintOptions()
     batch: BatchOptions = BatchOptions()
     sessions: SessionsOptions = SessionsOptions()
+    report: ReportOptions = ReportOptions()
     mcp: McpOptions = McpOptions()
     help: HelpOptions = HelpOptions()
 

@@ -92,13 +92,14 @@ class Picture:
         )
 
 
-def figure(picture: Picture, behind: str, *, legend: str = "") -> str:
-    """A picture with the table behind it, which opens by keyboard, too."""
+def figure(picture: Picture, behind: str, *, legend: str = "", opened: bool = False) -> str:
+    """A picture with the table behind it, which opens by keyboard, too; `opened`: it is open."""
+    shown = " open" if opened else ""
     return (
         f'<figure id="{picture.name}"><figcaption>{picture.title}</figcaption>{legend}'
         f'<div class="scroll" tabindex="0" role="region" aria-label="{picture.title}">'
         f"{picture.svg()}"
-        f"</div><details><summary>{picture.title}: the numbers</summary>{behind}</details></figure>"
+        f"</div><details{shown}><summary>{picture.title}: the numbers</summary>{behind}</details></figure>"
     )
 
 

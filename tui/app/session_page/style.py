@@ -41,6 +41,10 @@ nav a{margin-right:1.2rem}
 .concerns{list-style:none;margin:0;padding:.5rem .9rem;background:var(--badbg);border-radius:.5rem}
 .concerns li{display:flex;gap:.6rem;padding:.15rem 0;overflow-wrap:anywhere}
 .concerns li>span{min-width:0}
+code{font:.85em ui-monospace,monospace;background:var(--track);border-radius:.25rem;
+padding:.05rem .3rem;overflow-wrap:anywhere}
+.concerns.quiet{background:var(--card);border:1px solid var(--line)}
+.quiet .sign{color:var(--soft)}
 .sign{flex:none;width:1.1rem;text-align:center;color:var(--bad);font-weight:700}
 .links{font-size:.87rem}.links a{margin-right:.25rem}
 .calm{color:var(--good)}
@@ -61,6 +65,7 @@ text.number{font-size:10.5px}
 text.in{fill:#fff;font-size:10.5px}
 .price{font-weight:600;text-decoration:none}
 .price.break{fill:var(--bad)}.price.compaction{fill:var(--warn)}
+text.sign{fill:var(--bad)}
 .grid,.axis{stroke:var(--line);fill:none}
 .edge{stroke:var(--ink);stroke-width:1.4;fill:none}
 .guide{stroke-dasharray:3 3;fill:none}.guide.break{stroke:var(--bad)}

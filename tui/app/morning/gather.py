@@ -1,0 +1,220 @@
+"""Collects what ran in a span of time, from the files. Blocks; changes nothing.
+
+Only session files that were changed since the span began are opened: one that was written before
+has no record of it. A file whose name has a later time than its last change is opened, too: a
+clock jumped.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from tui.app import background
+from tui.app.background import BackgroundSession
+from tui.app.morning.findings import Morning, Row, SessionNight, Span
+from tui.app.morning.session_night import Known, damage, session_night
+from tui.app.unattended_commands import UnattendedCommand, unattended_commands
+from tui.context.usage import Amount, Bill, BilledSession, bills_in
+from tui.core.config import Price
+from tui.core.dataclass import dataclass
+from tui.core.errors import SessionError
+from tui.core.formatting import plural
+from tui.core.gc_pause import gc_pause
+from tui.core.paths import Folders
+from tui.core.text_cleaning import one_line
+from tui.session import importers
+from tui.session.catalog import ReadProgress, SessionFileState, id_of, parent_of, scan
+from tui.session.reader import LoadedSession, read
+from tui.session.records import can_be_typed
+
+_NAMES: Final[Mapping[str, str]] = {
+    "claude_code": "Claude Code",
+    "codex": "Codex",
+    "opencode": "opencode",
+    "openclaw": "OpenClaw",
+    "pi": "pi",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to look: the folders of the program, those of other agents, the workspace that is meant
+    (None for all)."""
+
+    home: Folders
+    others: Mapping[importers.Format, Sequence[Path]]
+    workspace: Path | None = None
+
+
+def gather(
+    place: Place,
+    span: Span,
+    prices: Mapping[str, Price],
+    now: datetime,
+    progress: ReadProgress = lambda _done, _of: None,
+) -> Morning:
+    """Collect all that is known of the sessions in a span, the one that began first first."""
+    home = place.home
+
+    def may_be_in(file: SessionFileState) -> bool:
+        return _may_be_in(file, span)
+
+    morning = Morning(span, now, str(place.workspace or ""))
+    files = [file for file in scan(home, place.workspace) if may_be_in(file)]
+    unattended = background.sessions(home, now)
+    processes = {os.path.realpath(one.path): one for one in unattended}
+    with gc_pause():
+        billed = bills_in(home, progress, among=may_be_in)
+        by_path = {one.file[1]: one for one in billed}
+        bills = _bills_by_session(billed)
+        loaded = [_load(file[1]) for file in files]
+        copies = _copies([one for one in loaded if isinstance(one, LoadedSession)])
+        for file, one in zip(files, loaded, strict=True):
+            path = file[1]
+            about = by_path.get(path)
+            process = processes.get(os.path.realpath(path))
+            night = SessionNight(id_of(Path(path)), path, _command(path))
+            night.title = about.about.title if about else ""
+            if isinstance(one, SessionError):
+                night.state = "unreadable"
+                night.rows = [Row("unknown", f"{one.message} {one.hint}".strip())]
+                morning.sessions.append(night)
+                continue
+            copied = copies.get(path, frozenset[str]())
+            known = _known(about, process)
+            if session_night(night, one, span, prices, known, now=now, copied=copied):
+                _pay(night, bills.get(path, ()), span, prices)
+                morning.sessions.append(night)
+            elif one.findings or not one.records:
+                _unknown(night, one)
+                morning.sessions.append(night)
+            elif span.until is None and not one.unsent and not copied:
+                words = "The file changed, but no record in it is of this time: a copy, or a clock."
+                night.folder, night.state = one.header.cwd, "not known"
+                night.rows = [Row("unknown", words)]
+                morning.sessions.append(night)
+    _commands(morning, unattended_commands(home))
+    morning.sessions.sort(key=lambda one: one.first)
+    morning.rows += _others(place, span)
+    return morning
+
+
+def _may_be_in(file: SessionFileState, span: Span) -> bool:
+    """True if a file can have a record of the span, by its time of change and its name."""
+    changed, path, _ = file
+    begun = _named_time(path)
+    if begun is not None and span.until is not None and begun > span.until:
+        return False
+    if not changed or changed >= span.since.timestamp() * 1e9:
+        return True
+    return begun is not None and begun >= span.since
+
+
+def _named_time(path: str) -> datetime | None:
+    """The time in the name of a session's file; None for one that was named otherwise."""
+    name = os.path.basename(path).partition("-")[0]  # noqa: PTH119 - of thousands
+    try:
+        return datetime.strptime(name, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _load(path: str) -> LoadedSession | SessionError:
+    try:
+        return read(Path(path))
+    except SessionError as error:
+        return error
+
+
+def _copies(loaded: Sequence[LoadedSession]) -> dict[str, frozenset[str]]:
+    """The records of each fork that an earlier session of its family has, too, by its path."""
+    origins = {one.header.origin for one in loaded if one.header.origin}
+    family = [one for one in loaded if one.header.origin or one.header.id in origins]
+    seen: set[str] = set()
+    found: dict[str, frozenset[str]] = {}
+    for one in sorted(family, key=lambda one: (one.header.created, str(one.path))):
+        ids = {record.id for record in one.records}
+        found[str(one.path)] = frozenset(ids & seen)
+        seen |= ids
+    return found
+
+
+def _known(about: BilledSession | None, process: BackgroundSession | None) -> Known:
+    running = about is not None and about.running
+    if process is None:
+        return Known(running)
+    live = process.running and (process.here or running)
+    waits = live and process.state == "waiting"
+    typed = can_be_typed(process.id)
+    return Known(
+        running or live,
+        "--bg or /background",
+        one_line(process.words),
+        one_line(process.detail) or "a question" if waits else "",
+        f"holdfast attach {process.id}" if waits and typed else "",
+    )
+
+
+def _command(path: str) -> str:
+    """The command that opens a session; "" where its id can't be typed as it is."""
+    id_ = id_of(Path(path))
+    return f"holdfast -r {id_}" if can_be_typed(id_) else ""
+
+
+def _unknown(night: SessionNight, loaded: LoadedSession) -> None:
+    """A session that changed in the span, and of which nothing can be read that is of then."""
+    night.folder, night.state = loaded.header.cwd, "damaged"
+    night.rows = [*damage(loaded)]
+    night.rows.append(Row("unknown", "It changed in this time; what was done in it can't be read."))
+
+
+def _bills_by_session(billed: Iterable[BilledSession]) -> dict[str, list[Bill]]:
+    """The bills of each session's file, with those of sub-agents whose end it doesn't have."""
+    found: dict[str, list[Bill]] = {}
+    for one in billed:
+        parent = parent_of(one.path)
+        owner = str(parent) if parent.is_file() else one.file[1]
+        found.setdefault(owner, []).extend(one.bills)
+    return found
+
+
+def _pay(
+    night: SessionNight, bills: Iterable[Bill], span: Span, prices: Mapping[str, Price]
+) -> None:
+    """Add what a session was billed for in the span."""
+    for bill in bills:
+        if span.holds(bill.time):
+            amount = Amount.of(bill.usage, bill.price(prices))
+            night.spent.setdefault(bill.model, Amount()).add(amount)
+
+
+def _commands(morning: Morning, commands: Collection[UnattendedCommand]) -> None:
+    """Say which commands were left behind by sessions that nobody has open."""
+    by_path = {one.path: one for one in morning.sessions}
+    for command in commands:
+        night = by_path.get(command.path)
+        if night is None:
+            continue
+        stop = f"holdfast stop {night.id}" if night.command and command.state == "running" else ""
+        words = f"A command that it left {command.words}"
+        night.rows.append(Row("unfinished", words, "", command.since, command=stop))
+
+
+def _others(place: Place, span: Span) -> list[Row]:
+    """A row for each other agent whose sessions changed in the span: they aren't looked into."""
+    since = span.since.timestamp() * 1e9
+    until = span.until.timestamp() * 1e9 if span.until else float("inf")
+    found: dict[str, int] = {}
+    for format_, changed, _, _ in importers.scan(place.others):
+        if since <= changed <= until:
+            found[format_] = found.get(format_, 0) + 1
+    return [
+        Row("unknown", f"{plural(count, 'session')} of {_NAMES.get(name, name)}: not looked into.")
+        for name, count in found.items()
+    ]
+
+

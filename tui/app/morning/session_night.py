@@ -1,0 +1,484 @@
+"""One session in a span of time: what was asked and done, and all that went otherwise. Pure.
+
+Everything is worked out from the records. What the model says of its work counts for nothing: its
+words are quoted only beside a check that was red when it wrote them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from tui.app.morning.findings import Asked, Row, SessionNight, Span
+from tui.app.session_page.glance import REFUSED, answered, last_checks, last_of, outcome_of
+from tui.app.session_report import Turn, allowed_by, models, turns
+from tui.context.frame import FRAME
+from tui.context.interrupted_calls import Interrupted, interrupted_calls
+from tui.context.timeline import SessionTimeline, TimelineStep
+from tui.context.timeline.checks import check_in
+from tui.core import facts
+from tui.core.config import Price
+from tui.core.dataclass import dataclass, field, replace
+from tui.core.errors import words as class_in_words
+from tui.core.formatting import moment_of, money, plural
+from tui.core.messages import Block, blocks_of, list_of, object_of, string_of, text_of, tool_calls
+from tui.core.retold import retold, retold_lines
+from tui.core.text_cleaning import one_line, printed_text
+from tui.session.reader import LoadedSession
+from tui.session.records import CHECKPOINT, JOB_ENDED, Record, is_prompt, title_of
+from tui.tools.registry import title as call_title
+from tui.tools.registry import words_of
+
+_QUOTED: Final = 160
+_EVIDENCE: Final = 1_200
+_LINES: Final = 8
+_NAMED: Final = 5
+"""Places of damage that get a row of their own."""
+_AHEAD: Final = timedelta(minutes=2)
+"""Time by which a record may be ahead of this machine's clock without a word about it."""
+_COMMIT: Final = re.compile(r"\bgit\b[^|;&\n]*\bcommit\b")
+_NO_COMMIT: Final = re.compile(r"nothing to commit|nothing added to commit|--dry-run")
+_COMMITTED: Final = re.compile(r"^\[(.+ [0-9a-f]{7,40})\] (.*)$", re.MULTILINE)
+_LOOKS: Final = re.compile(r"\s*(?:git\s+(?:diff|grep)|e?grep|fgrep|rg|diff|cmp|test|\[|which)\s")
+"""Commands that say no by exit code 1, which is no failure."""
+_EFFECTS: Final = frozenset({"execute", "edit"})
+_OUTCOMES: Final[Mapping[str, str]] = {
+    "never_started": "it never began",
+    "finished_result_lost": "it may have finished; its result is lost",
+    "unknown": "whether it had an effect isn't known",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a session besides its file. `running`: a program has it open; `began` and
+    `state` are those of its process in the background, in words; `asks` is what that waits for."""
+
+    running: bool = False
+    began: str = ""
+    state: str = ""
+    asks: str = ""
+    answer: str = ""
+    """The command that answers it."""
+
+
+def session_night(
+    night: SessionNight,
+    loaded: LoadedSession,
+    span: Span,
+    prices: Mapping[str, Price],
+    known: Known,
+    *,
+    now: datetime,
+    copied: Collection[str] = (),
+) -> bool:
+    """Fill in what a session did in a span. False where none of its records is of that time.
+    `copied` are records that another session has, too."""
+    work = _Work.of(night, loaded, span, prices, known, copied)
+    if not any(map(work.counts, work.records)):
+        return False
+    night.folder = loaded.header.cwd
+    night.branch = _git_branch(work.branch)
+    night.models = tuple(models(work.mine))
+    inside = [record for record in work.records if work.counts(record)]
+    night.first, night.last = inside[0].time, inside[-1].time
+    night.started_by = known.began or _begun_by(work.records)
+    prompts = (record for record in inside if is_prompt(record))
+    night.asked = [Asked(one.id, one.time, title_of(one.data)) for one in prompts]
+    outcome = outcome_of(work.mine, work.steps)
+    night.answered = outcome.answered
+    night.calls = sum(step.kind == "call" for step in work.steps)
+    night.files = tuple(outcome.files)
+    night.commits = [*work.commits()]
+    night.checkpoints = sum(record.type == CHECKPOINT for record in inside)
+    night.checks = sum(bool(step.verdict) for step in work.steps)
+    state, ended = work.end()
+    night.state = state
+    night.rows += [
+        *work.red(),
+        *work.failed(),
+        *work.errors(),
+        *ended,
+        *work.unfinished(),
+        *work.jobs(),
+        *work.unchecked(),
+        *work.refused(inside),
+        *work.undone(inside),
+        *damage(loaded),
+        *work.clock(inside, now),
+        *work.restarts(),
+    ]
+    return True
+
+
+def damage(loaded: LoadedSession) -> Iterator[Row]:
+    """Yield what in a file can't be read, or isn't understood."""
+    for finding in loaded.findings[:_NAMED]:
+        yield Row("unknown", f"Damage in the file, {finding.where}: {finding.action}.")
+    if (more := len(loaded.findings) - _NAMED) > 0:
+        yield Row("unknown", f"{plural(more, 'more place')} in the file damaged.", times=more)
+
+
+def _git_branch(branch: Sequence[Record]) -> str:
+    frames = (record for record in reversed(branch) if record.type == FRAME)
+    frame = next(frames, None)
+    return string_of(object_of(frame.data.get("facts")).get("Git branch")) if frame else ""
+
+
+def _begun_by(records: Sequence[Record]) -> str:
+    """Say who began a session, as far as its records tell."""
+    if any(record.type == "task" for record in records):
+        return "a run of tasks"
+    if any("There is no one to ask." in string_of(r.data.get("reason")) for r in records):
+        return "a program: nobody could be asked"
+    return "a person, or -p: the record doesn't say"
+
+
+@dataclass(slots=True)
+class _Work:
+    """A session up to the end of the span. `mine` are the turns that were worked on in it."""
+
+    night: SessionNight
+    span: Span
+    known: Known
+    records: Sequence[Record]
+    branch: Sequence[Record]
+    timeline: SessionTimeline
+    mine: list[Turn]
+    steps: list[TimelineStep]
+    copied: Collection[str]
+    by_id: dict[str, Record] = field(default_factory=dict[str, Record])
+    calls: dict[str, Block] = field(default_factory=dict[str, Block])
+    denied: set[str] = field(default_factory=set[str])
+    """The calls that were refused."""
+    went_on: bool = False
+    """There are records after the span."""
+
+    @classmethod
+    def of(
+        cls,
+        night: SessionNight,
+        loaded: LoadedSession,
+        span: Span,
+        prices: Mapping[str, Price],
+        known: Known,
+        copied: Collection[str],
+    ) -> _Work:
+        every = records = loaded.records
+        if span.until is not None:
+            within = [n for n, one in enumerate(records) if not span.ends_before(one.time)]
+            records = records[: within[-1] + 1 if within else 0]
+            loaded = replace(loaded, records=records)
+        branch = loaded.branch
+        timeline = SessionTimeline(prices)
+        timeline.extend(branch)
+        work = cls(night, span, known, records, branch, timeline, [], [], copied)
+        work.went_on = len(records) < len(every)
+        work.mine = [turn for turn in turns(branch) if any(work.counts(one) for one, _ in turn)]
+        work.by_id = {record.id: record for record in branch}
+        work.steps = [
+            step
+            for step in timeline.steps
+            if span.holds(step.time) and step.record not in copied
+        ]
+        for record in branch:
+            if record.type == "assistant":
+                for call in tool_calls(blocks_of(record.data.get("content"))):
+                    work.calls[string_of(call.get("id"))] = call
+            elif record.type == "permission" and record.data.get("answer") in REFUSED:
+                work.denied.add(string_of(record.data.get("call_id")))
+        return work
+
+    def counts(self, record: Record) -> bool:
+        """True if a record is of this session and of the span."""
+        return record.id not in self.copied and self.span.holds(record.time)
+
+    # Red
+
+    def red(self) -> Iterator[Row]:
+        red = [step for step in last_checks(self.timeline).values() if step.verdict == "red"]
+        for step in red:
+            yield Row(
+                "red",
+                f"{step.check} was red when last run: {step.label}",
+                step.record,
+                step.time,
+                self._printed(step.record),
+            )
+        last = self.mine[-1] if self.mine else []
+        if not red or not last or not answered(last):
+            return
+        record, fact = last_of(last)
+        said = _quoted(fact.text) if isinstance(fact, facts.AssistantMessage) else ""
+        names = ", ".join(step.check for step in red)
+        words = f"The model ended its turn while {names} was red."
+        yield Row(
+            "claimed",
+            f"{words} It wrote: {said}" if said else words,
+            record.id if record else "",
+            record.time if record else "",
+        )
+
+    def failed(self) -> Iterator[Row]:
+        """What was last tried without success, and is no check."""
+        last: dict[str, tuple[Record, str, bool]] = {}
+        for record in self.branch:
+            if record.type == JOB_ENDED:
+                command, code = one_line(string_of(record.data.get("command"))), record.data.get("exit_code")
+                bad = not record.data.get("stopped_by") and code != 0
+                last[command] = record, call_title("run_command", command), bad
+            elif record.type == "tool_result" and (tried := self._tried(record)):
+                key, label = tried
+                last[key] = record, label, self._went_wrong(record, key)
+        for record, label, bad in last.values():
+            if bad and self.counts(record):
+                code = object_of(record.data.get("details")).get("exit_code", record.data.get("exit_code"))
+                how = f"exit code {code}" if isinstance(code, int) else "failed"
+                words = f"{_cut(label)}: {how}, and not tried again with success."
+                yield Row("failed", words, record.id, record.time, self._printed(record.id))
+
+    def _tried(self, record: Record) -> tuple[str, str] | None:
+        """What a call with effects was about, and its title; None for any other, and for checks."""
+        call_id = string_of(record.data.get("call_id"))
+        name = string_of(record.data.get("name"))
+        if words_of(name).kind not in _EFFECTS or call_id in self.denied:
+            return None
+        given = object_of(self.calls.get(call_id, {}).get("input"))
+        about = one_line(string_of(given.get("command") or given.get("path")))
+        if not about or (given.get("command") and check_in(about)):
+            return None
+        return about, call_title(name, about)
+
+    def _went_wrong(self, record: Record, command: str) -> bool:
+        code = object_of(record.data.get("details")).get("exit_code")
+        if code == 1 and _LOOKS.match(command):
+            return False
+        return record.data.get("is_error") is True or (isinstance(code, int) and code != 0)
+
+    def _printed(self, record: str) -> str:
+        """The last lines of a result."""
+        found = self.by_id.get(record)
+        if found is None:
+            return ""
+        text = string_of(found.data.get("text")) or text_of(blocks_of(found.data.get("content")))
+        lines = printed_text(text).rstrip().splitlines()[-_LINES:]
+        return "\n".join(lines)[-_EVIDENCE:]
+
+    # What ended a turn, and the session
+
+    def errors(self) -> Iterator[Row]:
+        for turn in self.mine:
+            record, fact = last_of(turn)
+            if record is None:
+                continue
+            if isinstance(fact, facts.ErrorRaised):
+                kind, message = class_in_words(fact.error_class), one_line(fact.message)
+                yield Row("error", f"{kind}: {_cut(message)}", record.id, record.time, fact.hint)
+            elif isinstance(fact, facts.TurnInterrupted):
+                why = _cut(fact.reason) or "no reason recorded"
+                yield Row("unfinished", f"Interrupted: {why}.", record.id, record.time)
+        for step in self.steps:
+            if step.kind == "request" and step.note:
+                yield Row("unfinished", step.note, step.record, step.time)
+
+    def end(self) -> tuple[str, list[Row]]:
+        """The state of the session, and the rows that say so."""
+        known = self.known
+        if self.went_on:
+            return "went on after that", []
+        if known.asks:
+            words = f"Asks: {_cut(known.asks)}"
+            row = Row("waiting", words, "", self.night.last, command=known.answer)
+            return "waiting for you", [row]
+        asking = [*self._asking()]
+        rows = [self._question(call, record) for call, record in asking]
+        parked = self._parked()
+        if parked is not None:
+            rows.append(Row("parked", _cut(_told(parked)), parked.id, parked.time))
+        if known.running:
+            return ("running, asks" if asking else "running"), rows
+        turn = self.mine[-1] if self.mine else []
+        record, fact = last_of(turn)
+        if parked is not None:
+            return "parked", rows
+        if asking:
+            return "asked, and not open", rows
+        if isinstance(fact, facts.ErrorRaised):
+            return "stopped by an error", rows
+        if isinstance(fact, facts.TurnInterrupted):
+            return "interrupted", rows
+        open_ = [step.label for step in self.timeline.running()]
+        if turn and is_prompt(turn[0][0]) and not answered(turn):
+            doing = f" during: {_cut(', '.join(open_))}" if open_ else " before its turn was over"
+            why = f" ({known.state})" if known.state else ""
+            words = f"The program ended{doing}. No record says why{why}."
+            last = record or turn[-1][0]
+            rows.append(Row("died", words, last.id, last.time))
+            return "died", rows
+        return known.state or "ended", rows
+
+    def _asking(self) -> Iterator[tuple[Block, Record]]:
+        """The questions that have no answer, each with the record of its call."""
+        results = {
+            string_of(one.data.get("call_id")) for one in self.branch if one.type == "tool_result"
+        }
+        last = next((one for one in reversed(self.branch) if one.type == "assistant"), None)
+        if last is None or any(
+            is_prompt(one) for one in self.branch[self.branch.index(last) :]
+        ):
+            return
+        for call in tool_calls(blocks_of(last.data.get("content"))):
+            asks = words_of(string_of(call.get("name"))).asks
+            if asks and string_of(call.get("id")) not in results:
+                yield call, last
+
+    def _question(self, call: Block, record: Record) -> Row:
+        given = object_of(call.get("input"))
+        asked = [string_of(object_of(one).get("question")) for one in list_of(given.get("questions"))]
+        words = " / ".join(filter(None, asked)) or string_of(given.get("title")) or "a plan to review"
+        return Row("waiting", f"Asked, and nobody has answered: {_cut(words)}", record.id, record.time)
+
+    def _parked(self) -> Record | None:
+        """The record by which the last request waits; None if it doesn't."""
+        for record in reversed(self.branch):
+            if record.type == "parked":
+                return record
+            if record.type in {"assistant", "error", "interrupt", "user", "request"}:
+                return None
+        return None
+
+    def unfinished(self) -> Iterator[Row]:
+        """The calls that have no result."""
+        if self.known.running or self.went_on:
+            return
+        for call in interrupted_calls(self.branch):
+            record = self.by_id.get(call.record)
+            if words_of(call.tool).asks or record is None or not self.counts(record):
+                continue
+            label = _cut(call_title(call.tool, call.label))
+            words = f"{label}: no result; {_outcome(call)}."
+            yield Row("unfinished", words, call.record, call.started or record.time)
+
+    def jobs(self) -> Iterator[Row]:
+        """The commands in the background without an end."""
+        begun: dict[str, Record] = {}
+        results: set[str] = set()
+        for record in self.branch:
+            id_ = string_of(record.data.get("call_id"))
+            if record.type in {"job", "job_moved"}:
+                begun.setdefault(id_, record)
+            elif record.type == JOB_ENDED:
+                begun.pop(id_, None)
+            elif record.type == "tool_result":
+                results.add(id_)
+                if not object_of(record.data.get("details")).get("job"):
+                    begun.pop(id_, None)
+        for id_, record in begun.items():
+            if id_ in results and self.counts(record) and not (self.known.running or self.went_on):
+                label = _cut(string_of(record.data.get("command")) or "a command")
+                words = f"In the background, without a recorded end: {label}"
+                yield Row("unfinished", words, record.id, record.time)
+
+    # Done, refused, undone
+
+    def commits(self) -> Iterator[str]:
+        """The commits that commands made, as they printed them."""
+        for record in self.branch:
+            if record.type != "tool_result" or not self.counts(record):
+                continue
+            call = self.calls.get(string_of(record.data.get("call_id")), {})
+            command = string_of(object_of(call.get("input")).get("command"))
+            code = object_of(record.data.get("details")).get("exit_code")
+            if code != 0 or not _COMMIT.search(command):
+                continue
+            text = text_of(blocks_of(record.data.get("content")))
+            if _NO_COMMIT.search(f"{command}\n{text}"):
+                continue
+            named = _COMMITTED.findall(text)
+            yield from (f"{where}: {_cut(what)}" for where, what in named)
+            if not named:
+                yield _cut(one_line(command))
+
+    def unchecked(self) -> Iterator[Row]:
+        """The files that were changed after the last check, if that was green."""
+        green = [n for n, step in enumerate(self.steps) if step.verdict == "green"]
+        after = self.steps[green[-1] + 1 :] if green else self.steps
+        changed = [step for step in after if step.files]
+        if not changed or any(step.verdict == "red" for step in after):
+            return
+        names = [*dict.fromkeys(name for step in changed for name in step.files)]
+        what = f"{plural(len(names), 'file')} changed ({_cut(', '.join(map(_short, names)))})"
+        since = "after the last green check" if green else "and no test, linter or build ran"
+        last = changed[-1]
+        yield Row("unchecked", f"{what} {since}.", last.record, last.time)
+
+    def refused(self, inside: Iterable[Record]) -> Iterator[Row]:
+        rows: dict[str, Row] = {}
+        for record, fact in retold([one for one in inside if one.type == "permission"]):
+            if isinstance(fact, facts.PermissionAnswered) and fact.answer in REFUSED:
+                words = f"{_cut(call_title(fact.name, fact.subject))}: {allowed_by(fact)}"
+                known = rows.get(words)
+                times = known.times + 1 if known else 1
+                rows[words] = Row("refused", words, record.id, record.time, times=times)
+        yield from rows.values()
+
+    def undone(self, inside: Sequence[Record]) -> Iterator[Row]:
+        for record in inside:
+            if record.type == "rewind":
+                yield Row("undone", _cut(_told(record)), record.id, record.time)
+        here = {record.id for record in self.branch}
+        left = [one for one in inside if is_prompt(one) and one.id not in here]
+        if left:
+            named = "; ".join(title_of(one.data) for one in left[:3])
+            words = f"{plural(len(left), 'prompt')} on branches that were left: {_cut(named)}"
+            yield Row("undone", words, left[0].id, left[0].time)
+
+    # What is not known
+
+    def clock(self, inside: Sequence[Record], now: datetime) -> Iterator[Row]:
+        for step in self.steps:
+            if step.kind == "pause" and step.seconds < 0:
+                words = f"{step.label}: when what happened is uncertain."
+                yield Row("unknown", words, step.record, step.time)
+        timed = [(record, moment_of(record.time)) for record in inside]
+        if lost := sum(then is None for _, then in timed):
+            yield Row("unknown", f"{plural(lost, 'record')} without a readable time, counted here.")
+        ahead = [record for record, then in timed if then is not None and then > now + _AHEAD]
+        if ahead:
+            words = f"{plural(len(ahead), 'record')} from the future: a clock was wrong."
+            yield Row("unknown", words, ahead[0].id, ahead[0].time)
+
+    def restarts(self) -> Iterator[Row]:
+        for step in self.steps:
+            if step.kind == "break":
+                price = "price unknown" if step.usd is None else money(step.usd)
+                note = f", {step.note}" if step.note else ""
+                words = f"{_cut(step.label.rstrip('.'))} ({price}{note})"
+                yield Row("cache", words, step.record, step.time)
+
+
+def _outcome(call: Interrupted) -> str:
+    return _OUTCOMES[call.outcome]
+
+
+def _told(record: Record) -> str:
+    ((_, fact),) = retold([record])
+    return " ".join(retold_lines(fact)) or record.type
+
+
+def _short(name: str) -> str:
+    return name.rsplit("/", 1)[-1]
+
+
+def _quoted(text: str) -> str:
+    line = one_line(text)
+    cut = line if len(line) <= _QUOTED else f"{line[: _QUOTED - 1]}…"
+    return f'"{cut}"' if cut else ""
+
+
+def _cut(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= _QUOTED * 2 else f"{line[: _QUOTED * 2 - 1]}…"
