@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 from tui.app.morning import Morning, Place, Row, Span, gather
+from tui.app.morning.words import markdown_report, text_report
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
 from tui.batch.report import why
@@ -23,11 +25,12 @@ from tui.core.clock import SystemClock
 from tui.core.errors import UsageError
 from tui.core.formatting import moment_of, plural
 from tui.core.paths import folders, shorten
+from tui.core.redaction import mask_values
 from tui.core.standard_output import note, print_data, terminal_width
-from tui.core.text_cleaning import clean
 from tui.core.workspace import checkout_of
 from tui.session import importers
 from tui.session.copies import write_new
+from tui.session.export import Exported
 from tui.session.records import can_be_typed
 
 _EVENING: Final = 18
@@ -43,14 +46,14 @@ def run(options: Options) -> int:
     where = workspace_of(options) if options.report.here else None
     morning = gather(Place(home, others, where), span, person_prices(), now, reading_progress)
     _add_runs(morning)
-    text, secrets = _made(morning, options)
+    made = _made(morning, options)
     if options.out is not None:
-        write_new(options.out.absolute(), text.encode("utf-8", "replace"))
+        write_new(options.out.absolute(), made.text.encode("utf-8", "replace"))
         note(f"Written to {shorten(options.out)}.")
     else:
-        print_data(text, end="")
-    if secrets:
-        note(f"Removed {plural(secrets, 'secret')}.")
+        print_data(made.text, end="")
+    if made.secrets:
+        note(f"Removed {plural(made.secrets, 'secret')}.")
     return 0
 
 
@@ -80,32 +83,20 @@ def _moment(asked: float | datetime | None, now: datetime) -> datetime | None:
         return datetime.min.replace(tzinfo=now.tzinfo)
 
 
-def _made(morning: Morning, options: Options) -> tuple[str, int]:
-    """The report as it is wanted, and how many secrets were masked in it."""
+def _made(morning: Morning, options: Options) -> Exported:
+    """The report in the form that is wanted."""
     match options.sessions.shape:
         case "json":
-            from tui.core.redaction import mask_values  # noqa: PLC0415 - as below
-
             value, secrets = mask_values(morning.to_json())
-            return json.dumps(value, ensure_ascii=True, indent=2) + "\n", secrets
+            return Exported(f"{json.dumps(value, ensure_ascii=True, indent=2)}\n", secrets)
         case "html":
             from tui.app.morning.page import morning_page  # noqa: PLC0415 - only where asked for
 
-            page = morning_page(morning)
-            return page.text, page.secrets
+            return morning_page(morning)
         case "markdown":
-            from tui.app.morning.words import markdown_report  # noqa: PLC0415 - as above
-
-            text, secrets = markdown_report(morning)
-            return clean(text), secrets
+            return markdown_report(morning)
         case _:
-            import sys  # noqa: PLC0415 - as above
-
-            from tui.app.morning.words import text_report  # noqa: PLC0415 - as above
-
-            width = terminal_width(sys.stdout) if options.out is None else None
-            made = text_report(morning, width)
-            return "\n".join(made.lines) + "\n", made.secrets
+            return text_report(morning, None if options.out else terminal_width(sys.stdout))
 
 
 # Runs of task files
@@ -139,8 +130,9 @@ def _is_of(morning: Morning, state: RunState) -> bool:
 
 
 def _add_run(morning: Morning, state: RunState, *, active: bool) -> None:
-    for status, count in state.counts().items():
-        morning.tasks[status] = morning.tasks.get(status, 0) + count
+    for task in state.tasks:
+        words = "completed without a change" if task.unchanged else task.status
+        morning.tasks[words] = morning.tasks.get(words, 0) + 1
     by_id = {night.id: night for night in morning.sessions}
     name = state.task_file.rsplit("/", 1)[-1]
     command = f"holdfast run {name} --status" if can_be_typed(name) else ""
@@ -156,12 +148,12 @@ def _add_run(morning: Morning, state: RunState, *, active: bool) -> None:
 def _task_rows(state: RunState, name: str, command: str, *, active: bool) -> Iterable[Row]:
     for task in state.tasks:
         title = f"Task {task.index + 1} of {name}, {task.task}"
-        if task.status == "failed":
-            yield Row("error", f"{title}: {why(task)}", time=task.interrupted_at or "", command=command)
-        elif task.status in {"interrupted", "unmerged"}:
+        if task.status in {"failed", "interrupted", "unmerged"}:
             yield Row("unfinished", f"{title}: {why(task)}", command=command)
         elif task.status == "running" and not active:
-            yield Row("died", f"{title}: it was running, and nothing works on it now.", command=command)
+            yield Row(
+                "died", f"{title}: it was running, and nothing works on it now.", command=command
+            )
     yield from _left(state, name, command, active=active)
 
 

@@ -1,4 +1,4 @@
-"""What a report over sessions consists of: rows of some kinds, and each session with its figures."""
+"""The parts of a report over sessions: findings by kind, and each session with its figures."""
 
 from __future__ import annotations
 
@@ -120,6 +120,10 @@ class SessionNight:
     first: str = ""
     last: str = ""
     asked: list[Asked] = field(default_factory=list[Asked])
+    left: int = 0
+    """How many of these were undone: they are on branches that were left."""
+    turns: int = 0
+    """The others, and those of earlier that were worked on; and how many have a whole answer."""
     answered: int = 0
     calls: int = 0
     files: tuple[str, ...] = ()
@@ -159,7 +163,9 @@ class SessionNight:
             "first": self.first or None,
             "last": self.last or None,
             "asked": [one._asdict() for one in self.asked],
+            "undone_prompts": self.left,
             "done": {
+                "prompts": self.turns,
                 "answered": self.answered,
                 "calls": self.calls,
                 "files": list(self.files),
@@ -238,7 +244,9 @@ class Morning:
 
     @property
     def running(self) -> int:
-        return sum(session.state.startswith(("running", "waiting for you")) for session in self.sessions)
+        return sum(
+            session.state.startswith(("running", "waiting for you")) for session in self.sessions
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return it as data."""

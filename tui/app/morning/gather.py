@@ -16,7 +16,8 @@ from typing import Final
 from tui.app import background
 from tui.app.background import BackgroundSession
 from tui.app.morning.findings import Morning, Row, SessionNight, Span
-from tui.app.morning.session_night import Known, damage, session_night
+from tui.app.morning.session_night import Known, Setting, damage, session_night
+from tui.app.reports.usage_table import unknown_prices
 from tui.app.unattended_commands import UnattendedCommand, unattended_commands
 from tui.context.usage import Amount, Bill, BilledSession, bills_in
 from tui.core.config import Price
@@ -64,43 +65,48 @@ def gather(
         return _may_be_in(file, span)
 
     morning = Morning(span, now, str(place.workspace or ""))
-    files = [file for file in scan(home, place.workspace) if may_be_in(file)]
     unattended = background.sessions(home, now)
     processes = {os.path.realpath(one.path): one for one in unattended}
     with gc_pause():
         billed = bills_in(home, progress, among=may_be_in)
         by_path = {one.file[1]: one for one in billed}
-        bills = _bills_by_session(billed)
-        loaded = [_load(file[1]) for file in files]
-        copies = _copies([one for one in loaded if isinstance(one, LoadedSession)])
-        for file, one in zip(files, loaded, strict=True):
-            path = file[1]
+        bills, family = _bills_by_session(billed), _family(billed)
+        seen: set[str] = set()
+        files = [file[1] for file in scan(home, place.workspace) if may_be_in(file)]
+        for path in sorted(files, key=os.path.basename):
             about = by_path.get(path)
-            process = processes.get(os.path.realpath(path))
             night = SessionNight(id_of(Path(path)), path, _command(path))
             night.title = about.about.title if about else ""
-            if isinstance(one, SessionError):
+            loaded = _load(path)
+            if isinstance(loaded, SessionError):
                 night.state = "unreadable"
-                night.rows = [Row("unknown", f"{one.message} {one.hint}".strip())]
+                night.rows = [Row("unknown", f"{loaded.message} {loaded.hint}".strip())]
                 morning.sessions.append(night)
                 continue
-            copied = copies.get(path, frozenset[str]())
-            known = _known(about, process)
-            if session_night(night, one, span, prices, known, now=now, copied=copied):
+            copied: set[str] = set()
+            if path in family:
+                ids = {record.id for record in loaded.records}
+                copied, seen = ids & seen, seen | ids
+            known = _known(about, processes.get(os.path.realpath(path)))
+            if session_night(night, loaded, Setting(span, now, prices, known, copied)):
                 _pay(night, bills.get(path, ()), span, prices)
                 morning.sessions.append(night)
-            elif one.findings or not one.records:
-                _unknown(night, one)
-                morning.sessions.append(night)
-            elif span.until is None and not one.unsent and not copied:
-                words = "The file changed, but no record in it is of this time: a copy, or a clock."
-                night.folder, night.state = one.header.cwd, "not known"
-                night.rows = [Row("unknown", words)]
+            elif _is_odd(night, loaded, span) and not copied:
                 morning.sessions.append(night)
     _commands(morning, unattended_commands(home))
     morning.sessions.sort(key=lambda one: one.first)
+    models = [model for model, amount in morning.by_model().items() if amount.unpriced]
+    if models:
+        morning.rows.append(Row("unknown", unknown_prices(models)))
     morning.rows += _others(place, span)
     return morning
+
+
+def _family(billed: Iterable[BilledSession]) -> frozenset[str]:
+    """The files of forks, and of the sessions that they came from."""
+    every = [*billed]
+    origins = {one.about.origin for one in every if one.about.origin}
+    return frozenset(one.file[1] for one in every if one.about.origin or one.about.id in origins)
 
 
 def _may_be_in(file: SessionFileState, span: Span) -> bool:
@@ -130,19 +136,6 @@ def _load(path: str) -> LoadedSession | SessionError:
         return error
 
 
-def _copies(loaded: Sequence[LoadedSession]) -> dict[str, frozenset[str]]:
-    """The records of each fork that an earlier session of its family has, too, by its path."""
-    origins = {one.header.origin for one in loaded if one.header.origin}
-    family = [one for one in loaded if one.header.origin or one.header.id in origins]
-    seen: set[str] = set()
-    found: dict[str, frozenset[str]] = {}
-    for one in sorted(family, key=lambda one: (one.header.created, str(one.path))):
-        ids = {record.id for record in one.records}
-        found[str(one.path)] = frozenset(ids & seen)
-        seen |= ids
-    return found
-
-
 def _known(about: BilledSession | None, process: BackgroundSession | None) -> Known:
     running = about is not None and about.running
     if process is None:
@@ -152,7 +145,6 @@ def _known(about: BilledSession | None, process: BackgroundSession | None) -> Kn
     typed = can_be_typed(process.id)
     return Known(
         running or live,
-        "--bg or /background",
         one_line(process.words),
         one_line(process.detail) or "a question" if waits else "",
         f"holdfast attach {process.id}" if waits and typed else "",
@@ -165,11 +157,20 @@ def _command(path: str) -> str:
     return f"holdfast -r {id_}" if can_be_typed(id_) else ""
 
 
-def _unknown(night: SessionNight, loaded: LoadedSession) -> None:
-    """A session that changed in the span, and of which nothing can be read that is of then."""
-    night.folder, night.state = loaded.header.cwd, "damaged"
-    night.rows = [*damage(loaded)]
-    night.rows.append(Row("unknown", "It changed in this time; what was done in it can't be read."))
+def _is_odd(night: SessionNight, loaded: LoadedSession, span: Span) -> bool:
+    """True if a file without a record of the span has to be named all the same, with the reason."""
+    night.folder = loaded.header.cwd
+    if loaded.findings or not loaded.records:
+        night.state = "damaged" if loaded.findings else "empty"
+        words = "It changed in this time; what was done in it can't be read."
+        night.rows = [*damage(loaded), Row("unknown", words)]
+        return bool(loaded.findings)
+    night.state = "not known"
+    words = (
+        "The file changed, but no record in it is of this time: a copy, or a clock that was set."
+    )
+    night.rows = [Row("unknown", words)]
+    return span.until is None and not loaded.unsent
 
 
 def _bills_by_session(billed: Iterable[BilledSession]) -> dict[str, list[Bill]]:
@@ -216,5 +217,3 @@ def _others(place: Place, span: Span) -> list[Row]:
         Row("unknown", f"{plural(count, 'session')} of {_NAMES.get(name, name)}: not looked into.")
         for name, count in found.items()
     ]
-
-

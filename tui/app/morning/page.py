@@ -21,6 +21,7 @@ from tui.app.morning.words import (
     files_words,
     money_lines,
     name_of,
+    opening,
     place_of,
     row_words,
     span_words,
@@ -152,9 +153,8 @@ def _checked(morning: Morning) -> str:
 
 
 def _tile(name: str, number: str, more: str, look: str) -> str:
-    return (
-        f'<div class="tile {look}"><dt>{name}</dt><dd>{number}</dd><dd class="more">{more}</dd></div>'
-    )
+    said = f'<dd class="more">{more}</dd>'
+    return f'<div class="tile {look}"><dt>{name}</dt><dd>{number}</dd>{said}</div>'
 
 
 def _list(morning: Morning, kind: Kind, anchors: _Anchors, text: PageText) -> str:
@@ -188,8 +188,8 @@ def _in_time(morning: Morning, anchors: _Anchors, text: PageText) -> str:
     more = len(morning.sessions) - len(rows)
     left = f", the first {len(rows):,}" if more > 0 else ""
     head = (
-        "session", "state", "folder", "branch", "model", "started by", "time", "prompts", "calls",
-        "files", "commits", "red", "cost",
+        "session", "state", "red", "folder (branch)", "model", "started", "time", "prompts",
+        "calls", "files", "commits", "cost",
     )  # fmt: skip
     behind = table(f"What ran{left}", head, rows)
     if not drawn:
@@ -207,16 +207,15 @@ def _cells(night: SessionNight, anchors: _Anchors, text: PageText) -> list[str]:
     return [
         link(anchors.session(night), text.label(name_of(night), 70)),
         text.label(night.state, 40),
-        text.label(night.folder.rsplit("/", 1)[-1], 30),
-        text.label(night.branch, 30),
-        text.label(", ".join(night.models), 40),
-        text.label(night.started_by, 50),
+        f'<b class="bad">{red:,}</b>' if red else "0",
+        text.label(night.folder.rsplit("/", 1)[-1] + f" ({night.branch})" * bool(night.branch), 40),
+        text.label(", ".join(night.models), 30),
+        text.label(night.started_by, 30),
         text.label(times(night), 40),
         f"{len(night.asked):,}",
         f"{night.calls:,}",
         f"{len(night.files):,}",
         f"{len(night.commits):,}",
-        f'<b class="bad">{red:,}</b>' if red else "0",
         cost(night.amount) if night.spent else "",
     ]
 
@@ -236,17 +235,20 @@ def _picture(
         part = (then - start).total_seconds() / whole
         return round(_LEFT + part * (_WIDTH - _LEFT - 10), 1)
 
+    right = _WIDTH - 10
     pieces = [
-        f'<text class="l" x="{_LEFT}" y="12">{text(_clock(start))}</text>'
-        f'<text class="l" x="{_WIDTH - 10}" y="12" text-anchor="end">{text(_clock(end))}</text>'
+        f'<text class="l" x="{_LEFT}" y="12">{text(_clock(start))}</text>',
+        f'<text class="l" x="{right}" y="12" text-anchor="end">{text(_clock(end))}</text>',
     ]
     for number, (night, first, last) in enumerate(drawn):
         y = 20 + number * _LINE
         red = sum(night.count(kind) for kind in RED)
         kind = "bad" if red else "wait" if night.count("waiting") else "request"
-        width = max(3.0, x(last) - x(first))
-        bar = f'<rect class="{kind}" x="{min(x(first), _WIDTH - 13)}" y="{y}" width="{width:.1f}" height="13"/>'
-        name = f'<text class="l" x="0" y="{y + 11}">{text.label(night.title or night.id, 22)}</text>'
+        left, width = min(x(first), right - 3.0), max(3.0, x(last) - x(first))
+        bar = f'<rect class="{kind}" x="{left}" y="{y}" width="{width:.1f}" height="13"/>'
+        name = (
+            f'<text class="l" x="0" y="{y + 11}">{text.label(night.title or night.id, 22)}</text>'
+        )
         ticks = "".join(
             f'<path class="edge" d="M{x(then)} {y - 2}v17"/>'
             for one in night.asked[:_ROWS]
@@ -293,7 +295,9 @@ def _money(morning: Morning, anchors: _Anchors, text: PageText) -> str:
 
 def _parts(morning: Morning, text: PageText) -> tuple[_Anchors, str]:
     """The parts of as many sessions as there is room for, those with findings first."""
-    worst = sorted(morning.sessions, key=lambda night: not any(night.count(kind) for kind in FIGURES))
+    worst = sorted(
+        morning.sessions, key=lambda night: not any(night.count(kind) for kind in FIGURES)
+    )
     numbered = _Anchors.of(morning.sessions)
     parts: dict[int, str] = {}
     room = _ROOM
@@ -318,21 +322,24 @@ def _part(night: SessionNight, anchors: _Anchors, text: PageText) -> str:
         for line in (" · ".join(facts_of(night)), done_of(night))
         if line
     )
-    command = night.command or f"Its id can't be typed; the file is {night.path}"
-    body = [facts, f'<p class="meta"><code>{text.label(command, 300)}</code></p>']
+    body = [facts, f'<p class="meta"><code>{text.label(opening(night), 300)}</code></p>']
     if night.asked:
         items = "".join(
-            f"<li>{text.label(one.words, 120)} <small>{text.label(_at(one.time, one.record))}</small></li>"
+            f"<li>{text.label(one.words, 120)}"
+            f" <small>{text.label(_at(one.time, one.record))}</small></li>"
             for one in night.asked[:_ROWS]
         )
         body.append(f"<h3>Asked</h3><ul>{items}{_more(len(night.asked))}</ul>")
     done = [f"Changed: {files_words(night)}"] if night.files else []
     done += [f"Committed: {one}" for one in night.commits[:_ROWS]]
     if done:
-        body.append(f"<h3>Done</h3><ul>{''.join(f'<li>{text.label(one, 900)}</li>' for one in done)}</ul>")
+        body.append(
+            f"<h3>Done</h3><ul>{''.join(f'<li>{text.label(one, 900)}</li>' for one in done)}</ul>"
+        )
     if night.rows:
         rows = "".join(
-            f'<li id="{anchor}-{number}"><b>{TITLES[row.kind]}:</b> {text.label(row_words(row), 500)}'
+            f'<li id="{anchor}-{number}"><b>{TITLES[row.kind]}:</b>'
+            f" {text.label(row_words(row), 500)}"
             f" <small>{text.label(place_of(row))}</small>{_evidence(row, text)}</li>"
             for number, row in enumerate(night.rows[:_ROWS])
         )

@@ -7,10 +7,9 @@ words are quoted only beside a check that was red when it wrote them.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from tui.app.morning.findings import Asked, Row, SessionNight, Span
 from tui.app.session_page.glance import REFUSED, answered, last_checks, last_of, outcome_of
@@ -28,7 +27,7 @@ from tui.core.messages import Block, blocks_of, list_of, object_of, string_of, t
 from tui.core.retold import retold, retold_lines
 from tui.core.text_cleaning import one_line, printed_text
 from tui.session.reader import LoadedSession
-from tui.session.records import CHECKPOINT, JOB_ENDED, Record, is_prompt, title_of
+from tui.session.records import CHECKPOINT, JOB_ENDED, Header, Record, is_prompt, title_of
 from tui.tools.registry import title as call_title
 from tui.tools.registry import words_of
 
@@ -45,6 +44,10 @@ _COMMITTED: Final = re.compile(r"^\[(.+ [0-9a-f]{7,40})\] (.*)$", re.MULTILINE)
 _LOOKS: Final = re.compile(r"\s*(?:git\s+(?:diff|grep)|e?grep|fgrep|rg|diff|cmp|test|\[|which)\s")
 """Commands that say no by exit code 1, which is no failure."""
 _EFFECTS: Final = frozenset({"execute", "edit"})
+_STARTED: Final[Mapping[str, str]] = {
+    "print": "-p",
+    "background": "background",
+}
 _OUTCOMES: Final[Mapping[str, str]] = {
     "never_started": "it never began",
     "finished_result_lost": "it may have finished; its result is lost",
@@ -54,30 +57,30 @@ _OUTCOMES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a session besides its file. `running`: a program has it open; `began` and
-    `state` are those of its process in the background, in words; `asks` is what that waits for."""
+    """What is known of a session besides its file. `running`: a program has it open; `state` is
+    that of its process in the background, in words; `asks` is what that waits for."""
 
     running: bool = False
-    began: str = ""
     state: str = ""
     asks: str = ""
     answer: str = ""
     """The command that answers it."""
 
 
-def session_night(
-    night: SessionNight,
-    loaded: LoadedSession,
-    span: Span,
-    prices: Mapping[str, Price],
-    known: Known,
-    *,
-    now: datetime,
-    copied: Collection[str] = (),
-) -> bool:
-    """Fill in what a session did in a span. False where none of its records is of that time.
-    `copied` are records that another session has, too."""
-    work = _Work.of(night, loaded, span, prices, known, copied)
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """By what a session is judged. `copied` are records that another session has, too."""
+
+    span: Span
+    now: datetime
+    prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    known: Known = Known()
+    copied: Collection[str] = ()
+
+
+def session_night(night: SessionNight, loaded: LoadedSession, setting: Setting) -> bool:
+    """Fill in what a session did in a span. False where none of its records is of that time."""
+    work = _Work.of(night, loaded, setting)
     if not any(map(work.counts, work.records)):
         return False
     night.folder = loaded.header.cwd
@@ -85,18 +88,19 @@ def session_night(
     night.models = tuple(models(work.mine))
     inside = [record for record in work.records if work.counts(record)]
     night.first, night.last = inside[0].time, inside[-1].time
-    night.started_by = known.began or _begun_by(work.records)
+    night.started_by = _begun_by(loaded.header, work.records)
     prompts = (record for record in inside if is_prompt(record))
     night.asked = [Asked(one.id, one.time, title_of(one.data)) for one in prompts]
     outcome = outcome_of(work.mine, work.steps)
-    night.answered = outcome.answered
+    night.turns, night.answered = outcome.asked, outcome.answered
+    night.left = len(work.left(inside))
     night.calls = sum(step.kind == "call" for step in work.steps)
     night.files = tuple(outcome.files)
     night.commits = [*work.commits()]
     night.checkpoints = sum(record.type == CHECKPOINT for record in inside)
     night.checks = sum(bool(step.verdict) for step in work.steps)
     state, ended = work.end()
-    night.state = state
+    night.state = f"{state}, file damaged" if loaded.findings else state
     night.rows += [
         *work.red(),
         *work.failed(),
@@ -108,7 +112,7 @@ def session_night(
         *work.refused(inside),
         *work.undone(inside),
         *damage(loaded),
-        *work.clock(inside, now),
+        *work.clock(inside, setting.now),
         *work.restarts(),
     ]
     return True
@@ -128,13 +132,14 @@ def _git_branch(branch: Sequence[Record]) -> str:
     return string_of(object_of(frame.data.get("facts")).get("Git branch")) if frame else ""
 
 
-def _begun_by(records: Sequence[Record]) -> str:
-    """Say who began a session, as far as its records tell."""
+def _begun_by(header: Header, records: Sequence[Record]) -> str:
+    """Say who began a session, as far as its file tells."""
     if any(record.type == "task" for record in records):
-        return "a run of tasks"
-    if any("There is no one to ask." in string_of(r.data.get("reason")) for r in records):
-        return "a program: nobody could be asked"
-    return "a person, or -p: the record doesn't say"
+        return "task file"
+    if header.started in _STARTED:
+        return _STARTED[header.started]
+    by_person = any(record.data.get("by") == "person" for record in records)
+    return "person" if by_person else "not recorded"
 
 
 @dataclass(slots=True)
@@ -158,31 +163,22 @@ class _Work:
     """There are records after the span."""
 
     @classmethod
-    def of(
-        cls,
-        night: SessionNight,
-        loaded: LoadedSession,
-        span: Span,
-        prices: Mapping[str, Price],
-        known: Known,
-        copied: Collection[str],
-    ) -> _Work:
+    def of(cls, night: SessionNight, loaded: LoadedSession, setting: Setting) -> _Work:
+        span, copied = setting.span, setting.copied
         every = records = loaded.records
         if span.until is not None:
             within = [n for n, one in enumerate(records) if not span.ends_before(one.time)]
             records = records[: within[-1] + 1 if within else 0]
             loaded = replace(loaded, records=records)
         branch = loaded.branch
-        timeline = SessionTimeline(prices)
+        timeline = SessionTimeline(setting.prices)
         timeline.extend(branch)
-        work = cls(night, span, known, records, branch, timeline, [], [], copied)
+        work = cls(night, span, setting.known, records, branch, timeline, [], [], copied)
         work.went_on = len(records) < len(every)
         work.mine = [turn for turn in turns(branch) if any(work.counts(one) for one, _ in turn)]
         work.by_id = {record.id: record for record in branch}
         work.steps = [
-            step
-            for step in timeline.steps
-            if span.holds(step.time) and step.record not in copied
+            step for step in timeline.steps if span.holds(step.time) and step.record not in copied
         ]
         for record in branch:
             if record.type == "assistant":
@@ -227,7 +223,10 @@ class _Work:
         last: dict[str, tuple[Record, str, bool]] = {}
         for record in self.branch:
             if record.type == JOB_ENDED:
-                command, code = one_line(string_of(record.data.get("command"))), record.data.get("exit_code")
+                command, code = (
+                    one_line(string_of(record.data.get("command"))),
+                    record.data.get("exit_code"),
+                )
                 bad = not record.data.get("stopped_by") and code != 0
                 last[command] = record, call_title("run_command", command), bad
             elif record.type == "tool_result" and (tried := self._tried(record)):
@@ -235,7 +234,9 @@ class _Work:
                 last[key] = record, label, self._went_wrong(record, key)
         for record, label, bad in last.values():
             if bad and self.counts(record):
-                code = object_of(record.data.get("details")).get("exit_code", record.data.get("exit_code"))
+                code = object_of(record.data.get("details")).get(
+                    "exit_code", record.data.get("exit_code")
+                )
                 how = f"exit code {code}" if isinstance(code, int) else "failed"
                 words = f"{_cut(label)}: {how}, and not tried again with success."
                 yield Row("failed", words, record.id, record.time, self._printed(record.id))
@@ -326,9 +327,7 @@ class _Work:
             string_of(one.data.get("call_id")) for one in self.branch if one.type == "tool_result"
         }
         last = next((one for one in reversed(self.branch) if one.type == "assistant"), None)
-        if last is None or any(
-            is_prompt(one) for one in self.branch[self.branch.index(last) :]
-        ):
+        if last is None or any(is_prompt(one) for one in self.branch[self.branch.index(last) :]):
             return
         for call in tool_calls(blocks_of(last.data.get("content"))):
             asks = words_of(string_of(call.get("name"))).asks
@@ -337,9 +336,15 @@ class _Work:
 
     def _question(self, call: Block, record: Record) -> Row:
         given = object_of(call.get("input"))
-        asked = [string_of(object_of(one).get("question")) for one in list_of(given.get("questions"))]
-        words = " / ".join(filter(None, asked)) or string_of(given.get("title")) or "a plan to review"
-        return Row("waiting", f"Asked, and nobody has answered: {_cut(words)}", record.id, record.time)
+        asked = [
+            string_of(object_of(one).get("question")) for one in list_of(given.get("questions"))
+        ]
+        words = (
+            " / ".join(filter(None, asked)) or string_of(given.get("title")) or "a plan to review"
+        )
+        return Row(
+            "waiting", f"Asked, and nobody has answered: {_cut(words)}", record.id, record.time
+        )
 
     def _parked(self) -> Record | None:
         """The record by which the last request waits; None if it doesn't."""
@@ -429,12 +434,14 @@ class _Work:
         for record in inside:
             if record.type == "rewind":
                 yield Row("undone", _cut(_told(record)), record.id, record.time)
-        here = {record.id for record in self.branch}
-        left = [one for one in inside if is_prompt(one) and one.id not in here]
-        if left:
+        if left := self.left(inside):
             named = "; ".join(title_of(one.data) for one in left[:3])
             words = f"{plural(len(left), 'prompt')} on branches that were left: {_cut(named)}"
             yield Row("undone", words, left[0].id, left[0].time)
+
+    def left(self, inside: Iterable[Record]) -> list[Record]:
+        """The prompts on branches that were left."""
+        return [one for one in inside if is_prompt(one) and one.id not in self.by_id]
 
     # What is not known
 

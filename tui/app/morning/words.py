@@ -7,16 +7,17 @@ check ran is not that all is well.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal, TypeAlias
 
 from tui.app.morning.findings import FIGURES, RED, TITLES, Kind, Morning, Row, SessionNight
-from tui.app.reports.usage_table import cost, unknown_prices
+from tui.app.reports.usage_table import cost
 from tui.core.formatting import local, moment_of, plural
 from tui.core.paths import shorten
 from tui.core.redaction import mask
 from tui.core.standard_output import folded
 from tui.core.text_cleaning import one_line, visible
+from tui.session.export import Exported
 
 MOST: Final = 100
 """Most findings of a kind that are listed; the others are counted."""
@@ -60,11 +61,13 @@ def verdict(morning: Morning) -> str:
 def done_words(morning: Morning) -> str:
     """What was asked and done, in numbers."""
     nights = morning.sessions
-    asked, done = sum(len(one.asked) for one in nights), sum(one.answered for one in nights)
+    asked, done = sum(one.turns for one in nights), sum(one.answered for one in nights)
+    left = sum(one.left for one in nights)
     running = f", {morning.running:,} still open" if morning.running else ""
     parts = [
         f"{plural(len(nights), 'session')}{running}",
-        f"{plural(asked, 'prompt')}, {done:,} answered to the end",
+        f"{done:,} of {plural(asked, 'prompt')} answered to the end",
+        *([f"{plural(left, 'prompt')} undone"] * bool(left)),
         plural(sum(one.calls for one in nights), "call"),
         f"{plural(len({name for one in nights for name in one.files}), 'file')} changed",
         plural(sum(len(one.commits) for one in nights), "commit"),
@@ -79,13 +82,14 @@ def done_words(morning: Morning) -> str:
 def money_lines(morning: Morning) -> Iterator[str]:
     """What it cost, and what isn't in that."""
     total = morning.total()
-    yield f"{cost(total)} in all, {round(total.tokens):,} tokens."
+    yield f"Cost: {cost(total)}, {round(total.tokens):,} tokens."
     models = morning.by_model()
     if len(models) > 1:
-        yield "; ".join(f"{model or 'a model not named'}: {cost(one)}" for model, one in models.items())
-    if unknown := [model for model, one in models.items() if one.unpriced]:
-        tokens = sum(round(models[model].unpriced) for model in unknown)
-        yield f"{unknown_prices(unknown)} {tokens:,} tokens have no price in these sums."
+        yield "; ".join(
+            f"{model or 'a model not named'}: {cost(one)}" for model, one in models.items()
+        )
+    if total.unpriced:
+        yield f"{round(total.unpriced):,} of these tokens have no known price."
     cut = sum(
         row.kind in {"died", "unfinished"} and row.words.startswith(("Interrupted", "The program"))
         for one in morning.sessions
@@ -102,7 +106,7 @@ def facts_of(night: SessionNight) -> list[str]:
         shorten(night.folder) if night.folder else "",
         f"branch {night.branch}" if night.branch else "",
         ", ".join(night.models),
-        f"started by {night.started_by}" if night.started_by else "",
+        f"started: {night.started_by}" if night.started_by else "",
         times(night),
     ]
     return [part for part in parts if part]
@@ -121,7 +125,8 @@ def times(night: SessionNight) -> str:
 def done_of(night: SessionNight) -> str:
     """What a session did, in numbers."""
     parts = [
-        f"{night.answered:,} of {plural(len(night.asked), 'prompt')} answered to the end",
+        f"{night.answered:,} of {plural(night.turns, 'prompt')} answered to the end",
+        *([f"{plural(night.left, 'prompt')} undone"] * bool(night.left)),
         plural(night.calls, "call"),
         f"{plural(len(night.files), 'file')} changed",
         plural(len(night.commits), "commit"),
@@ -146,74 +151,17 @@ def place_of(row: Row) -> str:
 
 def command_of(row: Row, night: SessionNight | None) -> str:
     """What opens the session of a finding, or answers it."""
-    if row.command or night is None:
-        return row.command
-    return night.command or f"its id can't be typed; the file is {night.path}"
+    return row.command if row.command or night is None else opening(night)
+
+
+def opening(night: SessionNight) -> str:
+    """The command that opens a session; where its name can't be typed, where it is."""
+    return night.command or f"Its id can't be typed; the file is {night.path}"
 
 
 def name_of(night: SessionNight) -> str:
     """A session by its id and its title."""
     return f"{night.id} {night.title or '(no prompt)'}"
-
-
-class TextReport:
-    """The lines of a report, safe to print, with secrets masked. `secrets` counts those."""
-
-    def __init__(self, width: int | None) -> None:
-        self.width = width
-        self.lines: list[str] = []
-        self.secrets = 0
-
-    def add(self, head: str, text: str) -> None:
-        """Add a text below or behind a head, in as many lines as it takes."""
-        safe = self.safe(text)
-        self.lines += folded(head, safe, self.width) if self.width else [head + safe]
-
-    def safe(self, text: str) -> str:
-        masked, count = mask(visible(one_line(text)))
-        self.secrets += count
-        return masked
-
-
-def text_report(morning: Morning, width: int | None = None) -> TextReport:
-    """The report as lines of at most `width` columns."""
-    text = TextReport(width)
-    text.add("", f"What ran: {span_words(morning)}")
-    text.add("", verdict(morning))
-    text.add("", done_words(morning))
-    for line in money_lines(morning):
-        text.add("", line)
-    for kind, found in _by_kind(morning):
-        text.lines += ["", f"{TITLES[kind]} ({sum(row.times for row, _ in found):,})"]
-        for row, night in found[:MOST]:
-            text.add("- ", row_words(row))
-            place = place_of(row)
-            if night is not None:
-                text.add("    ", name_of(night) + (f" ({place})" if place else ""))
-            if command := command_of(row, night):
-                text.add("    ", command)
-        if len(found) > MOST:
-            text.add("- ", f"{len(found) - MOST:,} more of this kind.")
-    if morning.sessions:
-        text.lines += ["", f"Sessions ({len(morning.sessions):,})"]
-    for night in morning.sessions[:_SESSIONS]:
-        text.add("- ", f"{name_of(night)}: {night.state}")
-        for fact in (", ".join(facts_of(night)), done_of(night)):
-            text.add("    ", fact)
-        for asked in night.asked[:_PROMPTS]:
-            text.add("    Asked: ", asked.words)
-        if (more := len(night.asked) - _PROMPTS) > 0:
-            text.add("    ", f"{plural(more, 'more prompt')}.")
-        if night.files:
-            text.add("    Changed: ", files_words(night))
-        for commit in night.commits[:_FILES]:
-            text.add("    Committed: ", commit)
-        text.add("    ", night.command or f"Its id can't be typed; the file is {night.path}")
-    if (more := len(morning.sessions) - _SESSIONS) > 0:
-        text.add("- ", f"{plural(more, 'more session')}: use html or json, or a shorter time.")
-    text.lines.append("")
-    text.add("", FROM_RECORDS)
-    return text
 
 
 FROM_RECORDS: Final = (
@@ -228,46 +176,96 @@ def files_words(night: SessionNight) -> str:
     return f"{shown} and {more:,} more" if more > 0 else shown
 
 
-def _by_kind(morning: Morning) -> Iterator[tuple[Kind, list[tuple[Row, SessionNight | None]]]]:
+# Line by line
+
+Form: TypeAlias = Literal["title", "text", "verdict", "head", "item", "detail", "command"]
+Line: TypeAlias = tuple[Form, str]
+
+
+def outline(morning: Morning) -> Iterator[Line]:
+    """Yield the whole report line by line, each with its form."""
+    yield "title", "What ran"
+    yield "text", span_words(morning)
+    yield "verdict", verdict(morning)
+    yield "text", done_words(morning)
+    for line in money_lines(morning):
+        yield "text", line
     every: dict[Kind, list[tuple[Row, SessionNight | None]]] = {}
     for row, night in morning.findings():
         every.setdefault(row.kind, []).append((row, night))
-    yield from every.items()
-
-
-def markdown_report(morning: Morning) -> tuple[str, int]:
-    """The report in Markdown, and how many secrets were masked in it."""
-    secrets = 0
-
-    def md(text: str) -> str:
-        nonlocal secrets
-        masked, count = mask(visible(one_line(text)))
-        secrets += count
-        return _MARKDOWN.sub(r"\\\1", masked)
-
-    def code(text: str) -> str:
-        safe = visible(one_line(text)).replace("`", "'")
-        return f"`{safe}`" if safe else ""
-
-    lines = ["# What ran", "", md(span_words(morning)), "", f"**{md(verdict(morning))}**", ""]
-    lines += [md(done_words(morning)), ""]
-    lines += [*(f"- {md(line)}" for line in money_lines(morning)), ""]
-    for kind, found in _by_kind(morning):
-        lines += [f"## {TITLES[kind]} ({sum(row.times for row, _ in found):,})", ""]
+    for kind, found in every.items():
+        yield "head", f"{TITLES[kind]} ({sum(row.times for row, _ in found):,})"
         for row, night in found[:MOST]:
-            where = f" ({md(name_of(night))}{', ' * bool(place_of(row))}{md(place_of(row))})" if night else ""
-            lines.append(f"- {md(row_words(row))}{where} {code(command_of(row, night))}".rstrip())
-        if len(found) > MOST:
-            lines.append(f"- {len(found) - MOST:,} more of this kind.")
-        lines.append("")
-    lines += [f"## Sessions ({len(morning.sessions):,})", ""] if morning.sessions else []
+            yield from _finding(row, night)
+        if (more := len(found) - MOST) > 0:
+            yield "item", f"{more:,} more of this kind."
+    if morning.sessions:
+        yield "head", f"Sessions ({len(morning.sessions):,})"
     for night in morning.sessions[:_SESSIONS]:
-        lines.append(f"- **{md(name_of(night))}**: {md(night.state)}. {code(night.command)}".rstrip())
-        lines += [f"  - {md(fact)}" for fact in (", ".join(facts_of(night)), done_of(night)) if fact]
-        lines += [f"  - Asked: {md(one.words)}" for one in night.asked[:_PROMPTS]]
-        lines += [f"  - Changed: {md(files_words(night))}"] if night.files else []
-        lines += [f"  - Committed: {md(one)}" for one in night.commits[:_FILES]]
+        yield from _session(night)
     if (more := len(morning.sessions) - _SESSIONS) > 0:
-        lines.append(f"- {plural(more, 'more session')}.")
-    lines += ["", FROM_RECORDS]
-    return "\n".join(lines) + "\n", secrets
+        yield "item", f"{plural(more, 'more session')}: use html or json, or a shorter time."
+    yield "head", FROM_RECORDS
+
+
+def _finding(row: Row, night: SessionNight | None) -> Iterator[Line]:
+    yield "item", row_words(row)
+    place = place_of(row)
+    if night is not None:
+        yield "detail", f"{name_of(night)} ({place})" if place else name_of(night)
+    if command := command_of(row, night):
+        yield "command", command
+
+
+def _session(night: SessionNight) -> Iterator[Line]:
+    yield "item", f"{name_of(night)}: {night.state}"
+    if facts := facts_of(night):
+        yield "detail", ", ".join(facts)
+    yield "detail", done_of(night)
+    for asked in night.asked[:_PROMPTS]:
+        yield "detail", f"Asked: {asked.words}"
+    if (more := len(night.asked) - _PROMPTS) > 0:
+        yield "detail", f"{plural(more, 'more prompt')}."
+    if night.files:
+        yield "detail", f"Changed: {files_words(night)}"
+    for commit in night.commits[:_FILES]:
+        yield "detail", f"Committed: {commit}"
+    yield "command", opening(night)
+
+
+_TEXT: Final[Mapping[Form, str]] = {"item": "- ", "detail": "    ", "command": "    "}
+_MARKS: Final[Mapping[Form, tuple[str, str]]] = {
+    "title": ("# ", "\n"),
+    "text": ("", "\n"),
+    "verdict": ("**", "**\n"),
+    "head": ("\n## ", "\n"),
+    "item": ("- ", ""),
+    "detail": ("  - ", ""),
+    "command": ("  - `", "`"),
+}
+
+
+def text_report(morning: Morning, width: int | None = None) -> Exported:
+    """The report as lines of at most `width` columns, safe to print, without secrets."""
+    made: list[str] = []
+    secrets = 0
+    for form, words in outline(morning):
+        text, count = mask(visible(one_line(words)))
+        secrets += count
+        made += [""] if form == "head" else []
+        head = _TEXT.get(form, "")
+        made += folded(head, text, width) if width else [head + text]
+    return Exported("\n".join(made) + "\n", secrets)
+
+
+def markdown_report(morning: Morning) -> Exported:
+    """The report in Markdown, in which nothing of a session is markup, without secrets."""
+    made: list[str] = []
+    secrets = 0
+    for form, words in outline(morning):
+        text, count = mask(visible(one_line(words)))
+        secrets += count
+        begin, end = _MARKS[form]
+        safe = text.replace("`", "'") if form == "command" else _MARKDOWN.sub(r"\\\1", text)
+        made.append(f"{begin}{safe}{end}")
+    return Exported("\n".join(made) + "\n", secrets)

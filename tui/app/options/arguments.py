@@ -138,11 +138,11 @@ class BatchOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionsOptions:
-    """Options of `sessions`, `blame`, `usage`, `report`, `bisect`, `ps` and `logs`. `since` is a moment, or
-    seconds back from now; `kind` what is searched, or what `usage` groups by; `touched` a file that
-    the sessions touched; `second` the title or the other session after the target; `build` what has
-    to succeed in a state; `shape` what `distill`, `blame` and `report` make, "" for their usual
-    one."""
+    """Options of `sessions`, `blame`, `usage`, `report`, `bisect`, `ps` and `logs`. `since` is a
+    moment, or seconds back from now; `kind` what is searched, or what `usage` groups by; `touched`
+    a file that the sessions touched; `second` the title or the other session after the target;
+    `build` what has to succeed in a state; `shape` what `distill`, `blame` and `report` make, ""
+    for their usual one."""
 
     all: bool = False
     sub_agents: bool = False
@@ -162,7 +162,9 @@ class SessionsOptions:
     redact: bool = False
     follow: bool = False
     build: str | None = None
-    shape: Literal["", "script", "tasks", "skill", "porcelain", "notes", "text", "markdown", "html", "json"] = ""
+    shape: Literal[
+        "", "script", "tasks", "skill", "porcelain", "notes", "text", "markdown", "html", "json"
+    ] = ""
     check: bool = False
 
 

@@ -99,7 +99,8 @@ def figure(picture: Picture, behind: str, *, legend: str = "", opened: bool = Fa
         f'<figure id="{picture.name}"><figcaption>{picture.title}</figcaption>{legend}'
         f'<div class="scroll" tabindex="0" role="region" aria-label="{picture.title}">'
         f"{picture.svg()}"
-        f"</div><details{shown}><summary>{picture.title}: the numbers</summary>{behind}</details></figure>"
+        f"</div><details{shown}><summary>{picture.title}: the numbers</summary>{behind}</details>"
+        "</figure>"
     )
 
 
