@@ -52,9 +52,10 @@ class Night(Told):
         """A command that the model runs, with how it ended."""
         name = id_ or f"c{len(self.records)}"
         self.answer(usage(100, 10), call(name, "run_command", command=command))
-        return self.result(name, "run_command", output, exit_code=code)
+        return self.came(name, "run_command", output, exit_code=code)
 
-    def result(self, id_: str, name: str, output: str = "", **details: Any) -> Record:
+    def came(self, id_: str, name: str, output: str = "", **details: Any) -> Record:
+        """A result as the record has it."""
         bad = details.get("exit_code", 0) != 0
         return self.tell(
             "tool_result", call_id=id_, name=name, content=said(output), is_error=bad, seconds=1.0,
@@ -64,7 +65,7 @@ class Night(Told):
     def edit(self, path: str) -> None:
         self.answer(usage(100, 10), call(f"e{len(self.records)}", "write_file", path=path))
         id_ = f"e{len(self.records) - 1}"
-        self.result(id_, "write_file", path=f"/w/{path}", before_sha256=None, after_sha256="b")
+        self.came(id_, "write_file", path=f"/w/{path}", before_sha256=None, after_sha256="b")
 
     def ends(self, words: str = "Done: everything works.") -> None:
         self.answer(usage(100, 10), *said(words))
@@ -227,8 +228,8 @@ def test_a_session_that_died_is_told_with_what_it_was_doing(
 
 def test_a_question_that_nobody_answered_waits(capsys: pytest.CaptureFixture[str]) -> None:
     told = Night()
-    asks = {"questions": [{"header": "DB", "question": "Which database?", "choices": []}]}
-    told.answer(usage(1, 1), call("q", "ask_user", **asks))
+    questions = [{"header": "DB", "question": "Which database?"}]
+    told.answer(usage(1, 1), call("q", "ask_user", questions=questions))
     written(told)
     assert found(capsys, "waiting") == ["Asked, and nobody has answered: Which database?"]
     assert found(capsys, "died") == []
@@ -481,7 +482,11 @@ def test_lines_fit_the_terminal(
     told.edit("a/" * 60 + "b.py")
     told.ends("漢字 " * 60)
     written(told)
-    monkeypatch.setattr("tui.cli.report.terminal_width", lambda _stream: width)
+
+    def columns(_stream: object) -> int:
+        return width
+
+    monkeypatch.setattr("tui.cli.report.terminal_width", columns)
     lines = report(capsys).splitlines()
     assert max(map(cells, lines)) <= width
     assert all(ord(char) < 0x2500 or ord(char) > 0x2E80 for line in lines for char in line)
@@ -501,7 +506,7 @@ def test_sessions_outside_of_the_span_are_not_read(
     actual = os.open
 
     def watched(path: Any, *given: Any, **more: Any) -> int:
-        opened.append(os.fspath(path) if isinstance(path, str | os.PathLike) else "")
+        opened.append(str(path))
         return actual(path, *given, **more)
 
     old = Night("Old", NOW - timedelta(days=30))

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from tui.app.morning import Morning, Place, Row, Span, gather
+from tui.app.morning import Morning, NightFinding, NightPlaces, NightSpan, gather
 from tui.app.morning.words import markdown_report, text_report
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
@@ -43,8 +43,8 @@ def run(options: Options) -> int:
     span = _span(options, now)
     home = folders()
     others = importers.usual_folders(Path.home(), os.environ)
-    where = workspace_of(options) if options.report.here else None
-    morning = gather(Place(home, others, where), span, person_prices(), now, reading_progress)
+    where = workspace_of(options) if options.help.here else None
+    morning = gather(NightPlaces(home, others, where), span, person_prices(), now, reading_progress)
     _add_runs(morning)
     made = _made(morning, options)
     if options.out is not None:
@@ -57,15 +57,15 @@ def run(options: Options) -> int:
     return 0
 
 
-def _span(options: Options, now: datetime) -> Span:
+def _span(options: Options, now: datetime) -> NightSpan:
     """The time that is meant. Raises UsageError for one that ends before it begins."""
-    asked, until = options.sessions.since, _moment(options.report.until, now)
+    asked, until = options.sessions.since, _moment(options.help.until, now)
     since = _moment(asked, now) or _last_evening(now)
     if until is not None and until <= since:
         raise UsageError(
-            "--until is not after --since.", hint="Without --since, it is yesterday at 18:00."
+            "--until must be later than --since.", hint="Without --since, it is yesterday at 18:00."
         )
-    return Span(since, until)
+    return NightSpan(since, until)
 
 
 def _last_evening(now: datetime) -> datetime:
@@ -114,7 +114,7 @@ def _add_runs(morning: Morning) -> None:
         try:
             state = run.load()
         except UsageError as error:
-            morning.rows.append(Row("unknown", error.message))
+            morning.rows.append(NightFinding("unknown", error.message))
             continue
         if state is not None and _is_of(morning, state):
             _add_run(morning, state, active=run.worked_on())
@@ -141,27 +141,27 @@ def _add_run(morning: Morning, state: RunState, *, active: bool) -> None:
     for task in state.tasks:
         night = by_id.get(task.session_id or "")
         if night is not None and task.change and task.status in {"completed", "unmerged"}:
-            night.commits.append(f"task {task.index + 1}: {task.change[:12]}")
+            night.work.commits.append(f"task {task.index + 1}: {task.change[:12]}")
     morning.rows = [*dict.fromkeys(morning.rows)]
 
 
-def _task_rows(state: RunState, name: str, command: str, *, active: bool) -> Iterable[Row]:
+def _task_rows(state: RunState, name: str, command: str, *, active: bool) -> Iterable[NightFinding]:
     for task in state.tasks:
         title = f"Task {task.index + 1} of {name}, {task.task}"
         if task.status in {"failed", "interrupted", "unmerged"}:
-            yield Row("unfinished", f"{title}: {why(task)}", command=command)
+            yield NightFinding("unfinished", f"{title}: {why(task)}", command=command)
         elif task.status == "running" and not active:
-            yield Row(
+            yield NightFinding(
                 "died", f"{title}: it was running, and nothing works on it now.", command=command
             )
-    yield from _left(state, name, command, active=active)
+    yield from _not_begun(state, name, command, active=active)
 
 
-def _left(state: RunState, name: str, command: str, *, active: bool) -> Iterator[Row]:
+def _not_begun(state: RunState, name: str, command: str, *, active: bool) -> Iterator[NightFinding]:
     left = state.counts().get("pending", 0)
     if left:
-        now = "the run is at work" if active else "no run works on them"
+        now = "a run has them before it" if active else "no run works on them"
         words = f"{plural(left, 'task')} of {name} not begun; {now}."
-        yield Row("unfinished", words, command=command)
+        yield NightFinding("unfinished", words, command=command)
     if state.batch is not None:
-        yield Row("parked", f"{name}: a message batch is waited for.", command=command)
+        yield NightFinding("parked", f"{name}: a message batch is waited for.", command=command)

@@ -5,7 +5,7 @@ consists of, `words` says it as lines or Markdown, `page` draws it. It is worked
 records; what a model says of its work counts for nothing.
 """
 
-from tui.app.morning.findings import Morning, Row, Span
-from tui.app.morning.gather import Place, gather
+from tui.app.morning.findings import Morning, NightFinding, NightSpan
+from tui.app.morning.gather import NightPlaces, gather
 
-__all__ = ["Morning", "Place", "Row", "Span", "gather"]
+__all__ = ["Morning", "NightFinding", "NightPlaces", "NightSpan", "gather"]

@@ -63,7 +63,7 @@ RED: Final[tuple[Kind, ...]] = ("red", "claimed", "failed", "error", "died")
 """The kinds without which nothing is red."""
 
 
-class Row(NamedTuple):
+class NightFinding(NamedTuple):
     """One finding. `record` is the id of the record that says so, "" where it is no record's;
     `evidence` is what the record holds. `times` counts rows that say the same. `command` is what
     answers it, "" for the command that opens the session."""
@@ -77,7 +77,7 @@ class Row(NamedTuple):
     command: str = ""
 
 
-class Asked(NamedTuple):
+class NightPrompt(NamedTuple):
     """A prompt, by its first words."""
 
     record: str
@@ -86,7 +86,7 @@ class Asked(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class NightSpan:
     """The time that a report is about. `until` is None for one that goes up to now."""
 
     since: datetime
@@ -101,6 +101,24 @@ class Span:
         """True if a record of that time came after the span."""
         then = moment_of(time) if self.until else None
         return then is not None and self.until is not None and then > self.until
+
+
+@dataclass(slots=True)
+class NightWork:
+    """What was asked of a session, and what it did."""
+
+    asked: list[NightPrompt] = field(default_factory=list[NightPrompt])
+    left: int = 0
+    """How many of these were undone: they are on branches that were left."""
+    turns: int = 0
+    """The others, and those of earlier that were worked on; and how many have a whole answer."""
+    answered: int = 0
+    calls: int = 0
+    files: tuple[str, ...] = ()
+    commits: list[str] = field(default_factory=list[str])
+    checkpoints: int = 0
+    checks: int = 0
+    """Runs of tests, linters and builds."""
 
 
 @dataclass(slots=True)
@@ -119,30 +137,14 @@ class SessionNight:
     state: str = ""
     first: str = ""
     last: str = ""
-    asked: list[Asked] = field(default_factory=list[Asked])
-    left: int = 0
-    """How many of these were undone: they are on branches that were left."""
-    turns: int = 0
-    """The others, and those of earlier that were worked on; and how many have a whole answer."""
-    answered: int = 0
-    calls: int = 0
-    files: tuple[str, ...] = ()
-    commits: list[str] = field(default_factory=list[str])
-    checkpoints: int = 0
-    checks: int = 0
-    """Runs of tests, linters and builds."""
-    rows: list[Row] = field(default_factory=list[Row])
+    work: NightWork = field(default_factory=NightWork)
+    rows: list[NightFinding] = field(default_factory=list[NightFinding])
     spent: dict[str, Amount] = field(default_factory=dict[str, Amount])
     """By model."""
 
     @property
     def amount(self) -> Amount:
         return total_of(self.spent.values())
-
-    @property
-    def changed(self) -> bool:
-        """True if it did something that could be checked."""
-        return bool(self.files or self.commits)
 
     def count(self, kind: Kind) -> int:
         """How many findings of a kind there are."""
@@ -162,23 +164,23 @@ class SessionNight:
             "state": self.state,
             "first": self.first or None,
             "last": self.last or None,
-            "asked": [one._asdict() for one in self.asked],
-            "undone_prompts": self.left,
+            "asked": [one._asdict() for one in self.work.asked],
+            "undone_prompts": self.work.left,
             "done": {
-                "prompts": self.turns,
-                "answered": self.answered,
-                "calls": self.calls,
-                "files": list(self.files),
-                "commits": self.commits,
-                "checkpoints": self.checkpoints,
-                "checks": self.checks,
+                "prompts": self.work.turns,
+                "answered": self.work.answered,
+                "calls": self.work.calls,
+                "files": list(self.work.files),
+                "commits": self.work.commits,
+                "checkpoints": self.work.checkpoints,
+                "checks": self.work.checks,
             },
             "findings": [_row_json(row) for row in self.rows],
             "money": {model: money_json(one) for model, one in self.spent.items()},
         }
 
 
-def _row_json(row: Row) -> dict[str, Any]:
+def _row_json(row: NightFinding) -> dict[str, Any]:
     return {
         "kind": row.kind,
         "text": row.words,
@@ -205,14 +207,14 @@ class Morning:
     """All that is reported. `rows` are findings that belong to no session; `tasks` counts the
     tasks of the runs by their state; `elsewhere` says whose sessions aren't looked into."""
 
-    span: Span
+    span: NightSpan
     made: datetime
     where: str = ""
     sessions: list[SessionNight] = field(default_factory=list[SessionNight])
-    rows: list[Row] = field(default_factory=list[Row])
+    rows: list[NightFinding] = field(default_factory=list[NightFinding])
     tasks: dict[str, int] = field(default_factory=dict[str, int])
 
-    def findings(self) -> Iterator[tuple[Row, SessionNight | None]]:
+    def findings(self) -> Iterator[tuple[NightFinding, SessionNight | None]]:
         """Yield all findings in the order of their kinds, each with its session."""
         for kind in TITLES:
             for session in self.sessions:
@@ -240,7 +242,7 @@ class Morning:
 
     @property
     def checks(self) -> int:
-        return sum(session.checks for session in self.sessions)
+        return sum(session.work.checks for session in self.sessions)
 
     @property
     def running(self) -> int:
@@ -261,10 +263,10 @@ class Morning:
                 "checks": self.checks,
                 "sessions": len(self.sessions),
                 "running": self.running,
-                "prompts": sum(len(one.asked) for one in self.sessions),
-                "answered": sum(one.answered for one in self.sessions),
-                "files": len({name for one in self.sessions for name in one.files}),
-                "commits": sum(len(one.commits) for one in self.sessions),
+                "prompts": sum(len(one.work.asked) for one in self.sessions),
+                "answered": sum(one.work.answered for one in self.sessions),
+                "files": len({name for one in self.sessions for name in one.work.files}),
+                "commits": sum(len(one.work.commits) for one in self.sessions),
                 "money": money_json(self.total()),
             },
             "tasks": self.tasks,

@@ -15,8 +15,8 @@ from typing import Final
 
 from tui.app import background
 from tui.app.background import BackgroundSession
-from tui.app.morning.findings import Morning, Row, SessionNight, Span
-from tui.app.morning.session_night import Known, Setting, damage, session_night
+from tui.app.morning.findings import Morning, NightFinding, NightSpan, SessionNight
+from tui.app.morning.session_night import LiveSession, NightScope, damage, session_night
 from tui.app.reports.usage_table import unknown_prices
 from tui.app.unattended_commands import UnattendedCommand, unattended_commands
 from tui.context.usage import Amount, Bill, BilledSession, bills_in
@@ -42,7 +42,7 @@ _NAMES: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NightPlaces:
     """Where to look: the folders of the program, those of other agents, the workspace that is meant
     (None for all)."""
 
@@ -52,8 +52,8 @@ class Place:
 
 
 def gather(
-    place: Place,
-    span: Span,
+    place: NightPlaces,
+    span: NightSpan,
     prices: Mapping[str, Price],
     now: datetime,
     progress: ReadProgress = lambda _done, _of: None,
@@ -80,7 +80,7 @@ def gather(
             loaded = _load(path)
             if isinstance(loaded, SessionError):
                 night.state = "unreadable"
-                night.rows = [Row("unknown", f"{loaded.message} {loaded.hint}".strip())]
+                night.rows = [NightFinding("unknown", f"{loaded.message} {loaded.hint}".strip())]
                 morning.sessions.append(night)
                 continue
             copied: set[str] = set()
@@ -88,7 +88,7 @@ def gather(
                 ids = {record.id for record in loaded.records}
                 copied, seen = ids & seen, seen | ids
             known = _known(about, processes.get(os.path.realpath(path)))
-            if session_night(night, loaded, Setting(span, now, prices, known, copied)):
+            if session_night(night, loaded, NightScope(span, now, prices, known, copied)):
                 _pay(night, bills.get(path, ()), span, prices)
                 morning.sessions.append(night)
             elif _is_odd(night, loaded, span) and not copied:
@@ -97,7 +97,7 @@ def gather(
     morning.sessions.sort(key=lambda one: one.first)
     models = [model for model, amount in morning.by_model().items() if amount.unpriced]
     if models:
-        morning.rows.append(Row("unknown", unknown_prices(models)))
+        morning.rows.append(NightFinding("unknown", unknown_prices(models)))
     morning.rows += _others(place, span)
     return morning
 
@@ -109,7 +109,7 @@ def _family(billed: Iterable[BilledSession]) -> frozenset[str]:
     return frozenset(one.file[1] for one in every if one.about.origin or one.about.id in origins)
 
 
-def _may_be_in(file: SessionFileState, span: Span) -> bool:
+def _may_be_in(file: SessionFileState, span: NightSpan) -> bool:
     """True if a file can have a record of the span, by its time of change and its name."""
     changed, path, _ = file
     begun = _named_time(path)
@@ -136,14 +136,14 @@ def _load(path: str) -> LoadedSession | SessionError:
         return error
 
 
-def _known(about: BilledSession | None, process: BackgroundSession | None) -> Known:
+def _known(about: BilledSession | None, process: BackgroundSession | None) -> LiveSession:
     running = about is not None and about.running
     if process is None:
-        return Known(running)
+        return LiveSession(running)
     live = process.running and (process.here or running)
     waits = live and process.state == "waiting"
     typed = can_be_typed(process.id)
-    return Known(
+    return LiveSession(
         running or live,
         one_line(process.words),
         one_line(process.detail) or "a question" if waits else "",
@@ -157,19 +157,19 @@ def _command(path: str) -> str:
     return f"holdfast -r {id_}" if can_be_typed(id_) else ""
 
 
-def _is_odd(night: SessionNight, loaded: LoadedSession, span: Span) -> bool:
+def _is_odd(night: SessionNight, loaded: LoadedSession, span: NightSpan) -> bool:
     """True if a file without a record of the span has to be named all the same, with the reason."""
     night.folder = loaded.header.cwd
     if loaded.findings or not loaded.records:
         night.state = "damaged" if loaded.findings else "empty"
         words = "It changed in this time; what was done in it can't be read."
-        night.rows = [*damage(loaded), Row("unknown", words)]
+        night.rows = [*damage(loaded), NightFinding("unknown", words)]
         return bool(loaded.findings)
     night.state = "not known"
     words = (
         "The file changed, but no record in it is of this time: a copy, or a clock that was set."
     )
-    night.rows = [Row("unknown", words)]
+    night.rows = [NightFinding("unknown", words)]
     return span.until is None and not loaded.unsent
 
 
@@ -184,7 +184,7 @@ def _bills_by_session(billed: Iterable[BilledSession]) -> dict[str, list[Bill]]:
 
 
 def _pay(
-    night: SessionNight, bills: Iterable[Bill], span: Span, prices: Mapping[str, Price]
+    night: SessionNight, bills: Iterable[Bill], span: NightSpan, prices: Mapping[str, Price]
 ) -> None:
     """Add what a session was billed for in the span."""
     for bill in bills:
@@ -202,10 +202,10 @@ def _commands(morning: Morning, commands: Collection[UnattendedCommand]) -> None
             continue
         stop = f"holdfast stop {night.id}" if night.command and command.state == "running" else ""
         words = f"A command that it left {command.words}"
-        night.rows.append(Row("unfinished", words, "", command.since, command=stop))
+        night.rows.append(NightFinding("unfinished", words, "", command.since, command=stop))
 
 
-def _others(place: Place, span: Span) -> list[Row]:
+def _others(place: NightPlaces, span: NightSpan) -> list[NightFinding]:
     """A row for each other agent whose sessions changed in the span: they aren't looked into."""
     since = span.since.timestamp() * 1e9
     until = span.until.timestamp() * 1e9 if span.until else float("inf")
@@ -214,6 +214,8 @@ def _others(place: Place, span: Span) -> list[Row]:
         if since <= changed <= until:
             found[format_] = found.get(format_, 0) + 1
     return [
-        Row("unknown", f"{plural(count, 'session')} of {_NAMES.get(name, name)}: not looked into.")
+        NightFinding(
+            "unknown", f"{plural(count, 'session')} of {_NAMES.get(name, name)}: not looked into."
+        )
         for name, count in found.items()
     ]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from tui.app.morning.findings import FIGURES, RED, TITLES, Kind, Morning, Row, SessionNight
+from tui.app.morning.findings import FIGURES, RED, TITLES, Kind, Morning, NightFinding, SessionNight
 from tui.app.morning.words import (
     FROM_RECORDS,
     MOST,
@@ -87,7 +87,7 @@ class _Anchors:
     def session(self, night: SessionNight | None) -> str:
         return self.sessions.get(id(night), "")
 
-    def row(self, night: SessionNight | None, row: Row) -> str:
+    def row(self, night: SessionNight | None, row: NightFinding) -> str:
         """The anchor of a finding in its session's part, or of that."""
         anchor = self.session(night)
         if not anchor or night is None:
@@ -137,10 +137,10 @@ def _tiles(morning: Morning, counts: Mapping[Kind, int]) -> Iterator[str]:
         figure_ = link(f"k-{kind}" if count else "", f"{count:,}")
         yield _tile(name[:1].upper() + name[1:], figure_, more, look)
     for name, count in (
-        ("Asked", sum(len(one.asked) for one in morning.sessions)),
-        ("Answered to the end", sum(one.answered for one in morning.sessions)),
-        ("Files changed", len({name for one in morning.sessions for name in one.files})),
-        ("Commits", sum(len(one.commits) for one in morning.sessions)),
+        ("Asked", sum(len(one.work.asked) for one in morning.sessions)),
+        ("Answered to the end", sum(one.work.answered for one in morning.sessions)),
+        ("Files changed", len({name for one in morning.sessions for name in one.work.files})),
+        ("Commits", sum(len(one.work.commits) for one in morning.sessions)),
     ):
         yield _tile(name, f"{count:,}", "", "")
     total = morning.total()
@@ -148,7 +148,7 @@ def _tiles(morning: Morning, counts: Mapping[Kind, int]) -> Iterator[str]:
 
 
 def _checked(morning: Morning) -> str:
-    ran = sum(one.checks > 0 for one in morning.sessions)
+    ran = sum(one.work.checks > 0 for one in morning.sessions)
     return f"checks in {ran:,} of {plural(len(morning.sessions), 'session')}"
 
 
@@ -167,7 +167,7 @@ def _list(morning: Morning, kind: Kind, anchors: _Anchors, text: PageText) -> st
     return f'<h3 id="k-{kind}">{TITLES[kind]} ({count:,})</h3><ul class="{look}">{items}</ul>'
 
 
-def _item(row: Row, night: SessionNight | None, anchors: _Anchors, text: PageText) -> str:
+def _item(row: NightFinding, night: SessionNight | None, anchors: _Anchors, text: PageText) -> str:
     where = ""
     if night is not None:
         where = link(anchors.row(night, row), text.label(name_of(night), 110))
@@ -212,10 +212,10 @@ def _cells(night: SessionNight, anchors: _Anchors, text: PageText) -> list[str]:
         text.label(", ".join(night.models), 30),
         text.label(night.started_by, 30),
         text.label(times(night), 40),
-        f"{len(night.asked):,}",
-        f"{night.calls:,}",
-        f"{len(night.files):,}",
-        f"{len(night.commits):,}",
+        f"{len(night.work.asked):,}",
+        f"{night.work.calls:,}",
+        f"{len(night.work.files):,}",
+        f"{len(night.work.commits):,}",
         cost(night.amount) if night.spent else "",
     ]
 
@@ -251,7 +251,7 @@ def _picture(
         )
         ticks = "".join(
             f'<path class="edge" d="M{x(then)} {y - 2}v17"/>'
-            for one in night.asked[:_ROWS]
+            for one in night.work.asked[:_ROWS]
             if (then := moment_of(one.time)) is not None and start <= then <= end
         )
         sign = f'<text class="sign" x="{_LEFT - 12}" y="{y + 11}">✗</text>' if red else ""
@@ -323,15 +323,15 @@ def _part(night: SessionNight, anchors: _Anchors, text: PageText) -> str:
         if line
     )
     body = [facts, f'<p class="meta"><code>{text.label(opening(night), 300)}</code></p>']
-    if night.asked:
+    if night.work.asked:
         items = "".join(
             f"<li>{text.label(one.words, 120)}"
             f" <small>{text.label(_at(one.time, one.record))}</small></li>"
-            for one in night.asked[:_ROWS]
+            for one in night.work.asked[:_ROWS]
         )
-        body.append(f"<h3>Asked</h3><ul>{items}{_more(len(night.asked))}</ul>")
-    done = [f"Changed: {files_words(night)}"] if night.files else []
-    done += [f"Committed: {one}" for one in night.commits[:_ROWS]]
+        body.append(f"<h3>Asked</h3><ul>{items}{_more(len(night.work.asked))}</ul>")
+    done = [f"Changed: {files_words(night)}"] if night.work.files else []
+    done += [f"Committed: {one}" for one in night.work.commits[:_ROWS]]
     if done:
         body.append(
             f"<h3>Done</h3><ul>{''.join(f'<li>{text.label(one, 900)}</li>' for one in done)}</ul>"
@@ -354,12 +354,12 @@ def _part(night: SessionNight, anchors: _Anchors, text: PageText) -> str:
 
 
 def _at(time: str, record: str) -> str:
-    return place_of(Row("unknown", "", record, time))
+    return place_of(NightFinding("unknown", "", record, time))
 
 
 def _more(count: int) -> str:
     return f'<li class="left">{count - _ROWS:,} more</li>' if count > _ROWS else ""
 
 
-def _evidence(row: Row, text: PageText) -> str:
+def _evidence(row: NightFinding, text: PageText) -> str:
     return f"<pre>{text.long(row.evidence, 1_500)}</pre>" if row.evidence else ""

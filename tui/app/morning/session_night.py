@@ -11,13 +11,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from tui.app.morning.findings import Asked, Row, SessionNight, Span
+from tui.app.morning.findings import NightFinding, NightPrompt, NightSpan, SessionNight
 from tui.app.session_page.glance import REFUSED, answered, last_checks, last_of, outcome_of
 from tui.app.session_report import Turn, allowed_by, models, turns
 from tui.context.frame import FRAME
 from tui.context.interrupted_calls import Interrupted, interrupted_calls
-from tui.context.timeline import SessionTimeline, TimelineStep
-from tui.context.timeline.checks import check_in
+from tui.context.timeline import SessionTimeline, TimelineStep, check_in
 from tui.core import facts
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field, replace
@@ -56,7 +55,7 @@ _OUTCOMES: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class LiveSession:
     """What is known of a session besides its file. `running`: a program has it open; `state` is
     that of its process in the background, in words; `asks` is what that waits for."""
 
@@ -68,17 +67,17 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class NightScope:
     """By what a session is judged. `copied` are records that another session has, too."""
 
-    span: Span
+    span: NightSpan
     now: datetime
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
-    known: Known = Known()
+    known: LiveSession = LiveSession()
     copied: Collection[str] = ()
 
 
-def session_night(night: SessionNight, loaded: LoadedSession, setting: Setting) -> bool:
+def session_night(night: SessionNight, loaded: LoadedSession, setting: NightScope) -> bool:
     """Fill in what a session did in a span. False where none of its records is of that time."""
     work = _Work.of(night, loaded, setting)
     if not any(map(work.counts, work.records)):
@@ -90,15 +89,15 @@ def session_night(night: SessionNight, loaded: LoadedSession, setting: Setting) 
     night.first, night.last = inside[0].time, inside[-1].time
     night.started_by = _begun_by(loaded.header, work.records)
     prompts = (record for record in inside if is_prompt(record))
-    night.asked = [Asked(one.id, one.time, title_of(one.data)) for one in prompts]
+    night.work.asked = [NightPrompt(one.id, one.time, title_of(one.data)) for one in prompts]
     outcome = outcome_of(work.mine, work.steps)
-    night.turns, night.answered = outcome.asked, outcome.answered
-    night.left = len(work.left(inside))
-    night.calls = sum(step.kind == "call" for step in work.steps)
-    night.files = tuple(outcome.files)
-    night.commits = [*work.commits()]
-    night.checkpoints = sum(record.type == CHECKPOINT for record in inside)
-    night.checks = sum(bool(step.verdict) for step in work.steps)
+    night.work.turns, night.work.answered = outcome.asked, outcome.answered
+    night.work.left = len(work.left(inside))
+    night.work.calls = sum(step.kind == "call" for step in work.steps)
+    night.work.files = tuple(outcome.files)
+    night.work.commits = [*work.commits()]
+    night.work.checkpoints = sum(record.type == CHECKPOINT for record in inside)
+    night.work.checks = sum(bool(step.verdict) for step in work.steps)
     state, ended = work.end()
     night.state = f"{state}, file damaged" if loaded.findings else state
     night.rows += [
@@ -118,12 +117,14 @@ def session_night(night: SessionNight, loaded: LoadedSession, setting: Setting) 
     return True
 
 
-def damage(loaded: LoadedSession) -> Iterator[Row]:
+def damage(loaded: LoadedSession) -> Iterator[NightFinding]:
     """Yield what in a file can't be read, or isn't understood."""
     for finding in loaded.findings[:_NAMED]:
-        yield Row("unknown", f"Damage in the file, {finding.where}: {finding.action}.")
+        yield NightFinding("unknown", f"Damage in the file, {finding.where}: {finding.action}.")
     if (more := len(loaded.findings) - _NAMED) > 0:
-        yield Row("unknown", f"{plural(more, 'more place')} in the file damaged.", times=more)
+        yield NightFinding(
+            "unknown", f"{plural(more, 'more place')} in the file damaged.", times=more
+        )
 
 
 def _git_branch(branch: Sequence[Record]) -> str:
@@ -147,8 +148,8 @@ class _Work:
     """A session up to the end of the span. `mine` are the turns that were worked on in it."""
 
     night: SessionNight
-    span: Span
-    known: Known
+    span: NightSpan
+    known: LiveSession
     records: Sequence[Record]
     branch: Sequence[Record]
     timeline: SessionTimeline
@@ -163,7 +164,7 @@ class _Work:
     """There are records after the span."""
 
     @classmethod
-    def of(cls, night: SessionNight, loaded: LoadedSession, setting: Setting) -> _Work:
+    def of(cls, night: SessionNight, loaded: LoadedSession, setting: NightScope) -> _Work:
         span, copied = setting.span, setting.copied
         every = records = loaded.records
         if span.until is not None:
@@ -194,10 +195,10 @@ class _Work:
 
     # Red
 
-    def red(self) -> Iterator[Row]:
+    def red(self) -> Iterator[NightFinding]:
         red = [step for step in last_checks(self.timeline).values() if step.verdict == "red"]
         for step in red:
-            yield Row(
+            yield NightFinding(
                 "red",
                 f"{step.check} was red when last run: {step.label}",
                 step.record,
@@ -211,14 +212,14 @@ class _Work:
         said = _quoted(fact.text) if isinstance(fact, facts.AssistantMessage) else ""
         names = ", ".join(step.check for step in red)
         words = f"The model ended its turn while {names} was red."
-        yield Row(
+        yield NightFinding(
             "claimed",
             f"{words} It wrote: {said}" if said else words,
             record.id if record else "",
             record.time if record else "",
         )
 
-    def failed(self) -> Iterator[Row]:
+    def failed(self) -> Iterator[NightFinding]:
         """What was last tried without success, and is no check."""
         last: dict[str, tuple[Record, str, bool]] = {}
         for record in self.branch:
@@ -239,7 +240,9 @@ class _Work:
                 )
                 how = f"exit code {code}" if isinstance(code, int) else "failed"
                 words = f"{_cut(label)}: {how}, and not tried again with success."
-                yield Row("failed", words, record.id, record.time, self._printed(record.id))
+                yield NightFinding(
+                    "failed", words, record.id, record.time, self._printed(record.id)
+                )
 
     def _tried(self, record: Record) -> tuple[str, str] | None:
         """What a call with effects was about, and its title; None for any other, and for checks."""
@@ -270,35 +273,37 @@ class _Work:
 
     # What ended a turn, and the session
 
-    def errors(self) -> Iterator[Row]:
+    def errors(self) -> Iterator[NightFinding]:
         for turn in self.mine:
             record, fact = last_of(turn)
             if record is None:
                 continue
             if isinstance(fact, facts.ErrorRaised):
                 kind, message = class_in_words(fact.error_class), one_line(fact.message)
-                yield Row("error", f"{kind}: {_cut(message)}", record.id, record.time, fact.hint)
+                yield NightFinding(
+                    "error", f"{kind}: {_cut(message)}", record.id, record.time, fact.hint
+                )
             elif isinstance(fact, facts.TurnInterrupted):
                 why = _cut(fact.reason) or "no reason recorded"
-                yield Row("unfinished", f"Interrupted: {why}.", record.id, record.time)
+                yield NightFinding("unfinished", f"Interrupted: {why}.", record.id, record.time)
         for step in self.steps:
             if step.kind == "request" and step.note:
-                yield Row("unfinished", step.note, step.record, step.time)
+                yield NightFinding("unfinished", step.note, step.record, step.time)
 
-    def end(self) -> tuple[str, list[Row]]:
+    def end(self) -> tuple[str, list[NightFinding]]:
         """The state of the session, and the rows that say so."""
         known = self.known
         if self.went_on:
             return "went on after that", []
         if known.asks:
             words = f"Asks: {_cut(known.asks)}"
-            row = Row("waiting", words, "", self.night.last, command=known.answer)
+            row = NightFinding("waiting", words, "", self.night.last, command=known.answer)
             return "waiting for you", [row]
         asking = [*self._asking()]
         rows = [self._question(call, record) for call, record in asking]
         parked = self._parked()
         if parked is not None:
-            rows.append(Row("parked", _cut(_told(parked)), parked.id, parked.time))
+            rows.append(NightFinding("parked", _cut(_sentence(parked)), parked.id, parked.time))
         if known.running:
             return ("running, asks" if asking else "running"), rows
         turn = self.mine[-1] if self.mine else []
@@ -317,7 +322,7 @@ class _Work:
             why = f" ({known.state})" if known.state else ""
             words = f"The program ended{doing}. No record says why{why}."
             last = record or turn[-1][0]
-            rows.append(Row("died", words, last.id, last.time))
+            rows.append(NightFinding("died", words, last.id, last.time))
             return "died", rows
         return known.state or "ended", rows
 
@@ -334,7 +339,7 @@ class _Work:
             if asks and string_of(call.get("id")) not in results:
                 yield call, last
 
-    def _question(self, call: Block, record: Record) -> Row:
+    def _question(self, call: Block, record: Record) -> NightFinding:
         given = object_of(call.get("input"))
         asked = [
             string_of(object_of(one).get("question")) for one in list_of(given.get("questions"))
@@ -342,8 +347,11 @@ class _Work:
         words = (
             " / ".join(filter(None, asked)) or string_of(given.get("title")) or "a plan to review"
         )
-        return Row(
-            "waiting", f"Asked, and nobody has answered: {_cut(words)}", record.id, record.time
+        return NightFinding(
+            "waiting",
+            f"Asked, and nobody has answered: {_cut(words)}",
+            record.id,
+            record.time,
         )
 
     def _parked(self) -> Record | None:
@@ -355,7 +363,7 @@ class _Work:
                 return None
         return None
 
-    def unfinished(self) -> Iterator[Row]:
+    def unfinished(self) -> Iterator[NightFinding]:
         """The calls that have no result."""
         if self.known.running or self.went_on:
             return
@@ -365,9 +373,9 @@ class _Work:
                 continue
             label = _cut(call_title(call.tool, call.label))
             words = f"{label}: no result; {_outcome(call)}."
-            yield Row("unfinished", words, call.record, call.started or record.time)
+            yield NightFinding("unfinished", words, call.record, call.started or record.time)
 
-    def jobs(self) -> Iterator[Row]:
+    def jobs(self) -> Iterator[NightFinding]:
         """The commands in the background without an end."""
         begun: dict[str, Record] = {}
         results: set[str] = set()
@@ -385,7 +393,7 @@ class _Work:
             if id_ in results and self.counts(record) and not (self.known.running or self.went_on):
                 label = _cut(string_of(record.data.get("command")) or "a command")
                 words = f"In the background, without a recorded end: {label}"
-                yield Row("unfinished", words, record.id, record.time)
+                yield NightFinding("unfinished", words, record.id, record.time)
 
     # Done, refused, undone
 
@@ -407,7 +415,7 @@ class _Work:
             if not named:
                 yield _cut(one_line(command))
 
-    def unchecked(self) -> Iterator[Row]:
+    def unchecked(self) -> Iterator[NightFinding]:
         """The files that were changed after the last check, if that was green."""
         green = [n for n, step in enumerate(self.steps) if step.verdict == "green"]
         after = self.steps[green[-1] + 1 :] if green else self.steps
@@ -418,26 +426,26 @@ class _Work:
         what = f"{plural(len(names), 'file')} changed ({_cut(', '.join(map(_short, names)))})"
         since = "after the last green check" if green else "and no test, linter or build ran"
         last = changed[-1]
-        yield Row("unchecked", f"{what} {since}.", last.record, last.time)
+        yield NightFinding("unchecked", f"{what} {since}.", last.record, last.time)
 
-    def refused(self, inside: Iterable[Record]) -> Iterator[Row]:
-        rows: dict[str, Row] = {}
+    def refused(self, inside: Iterable[Record]) -> Iterator[NightFinding]:
+        rows: dict[str, NightFinding] = {}
         for record, fact in retold([one for one in inside if one.type == "permission"]):
             if isinstance(fact, facts.PermissionAnswered) and fact.answer in REFUSED:
                 words = f"{_cut(call_title(fact.name, fact.subject))}: {allowed_by(fact)}"
                 known = rows.get(words)
                 times = known.times + 1 if known else 1
-                rows[words] = Row("refused", words, record.id, record.time, times=times)
+                rows[words] = NightFinding("refused", words, record.id, record.time, times=times)
         yield from rows.values()
 
-    def undone(self, inside: Sequence[Record]) -> Iterator[Row]:
+    def undone(self, inside: Sequence[Record]) -> Iterator[NightFinding]:
         for record in inside:
             if record.type == "rewind":
-                yield Row("undone", _cut(_told(record)), record.id, record.time)
+                yield NightFinding("undone", _cut(_sentence(record)), record.id, record.time)
         if left := self.left(inside):
             named = "; ".join(title_of(one.data) for one in left[:3])
             words = f"{plural(len(left), 'prompt')} on branches that were left: {_cut(named)}"
-            yield Row("undone", words, left[0].id, left[0].time)
+            yield NightFinding("undone", words, left[0].id, left[0].time)
 
     def left(self, inside: Iterable[Record]) -> list[Record]:
         """The prompts on branches that were left."""
@@ -445,33 +453,35 @@ class _Work:
 
     # What is not known
 
-    def clock(self, inside: Sequence[Record], now: datetime) -> Iterator[Row]:
+    def clock(self, inside: Sequence[Record], now: datetime) -> Iterator[NightFinding]:
         for step in self.steps:
             if step.kind == "pause" and step.seconds < 0:
                 words = f"{step.label}: when what happened is uncertain."
-                yield Row("unknown", words, step.record, step.time)
+                yield NightFinding("unknown", words, step.record, step.time)
         timed = [(record, moment_of(record.time)) for record in inside]
         if lost := sum(then is None for _, then in timed):
-            yield Row("unknown", f"{plural(lost, 'record')} without a readable time, counted here.")
+            yield NightFinding(
+                "unknown", f"{plural(lost, 'record')} without a readable time, counted here."
+            )
         ahead = [record for record, then in timed if then is not None and then > now + _AHEAD]
         if ahead:
             words = f"{plural(len(ahead), 'record')} from the future: a clock was wrong."
-            yield Row("unknown", words, ahead[0].id, ahead[0].time)
+            yield NightFinding("unknown", words, ahead[0].id, ahead[0].time)
 
-    def restarts(self) -> Iterator[Row]:
+    def restarts(self) -> Iterator[NightFinding]:
         for step in self.steps:
             if step.kind == "break":
                 price = "price unknown" if step.usd is None else money(step.usd)
                 note = f", {step.note}" if step.note else ""
                 words = f"{_cut(step.label.rstrip('.'))} ({price}{note})"
-                yield Row("cache", words, step.record, step.time)
+                yield NightFinding("cache", words, step.record, step.time)
 
 
 def _outcome(call: Interrupted) -> str:
     return _OUTCOMES[call.outcome]
 
 
-def _told(record: Record) -> str:
+def _sentence(record: Record) -> str:
     ((_, fact),) = retold([record])
     return " ".join(retold_lines(fact)) or record.type
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
-from tui.app.morning.findings import FIGURES, RED, TITLES, Kind, Morning, Row, SessionNight
+from tui.app.morning.findings import FIGURES, RED, TITLES, Kind, Morning, NightFinding, SessionNight
 from tui.app.reports.usage_table import cost
 from tui.core.formatting import local, moment_of, plural
 from tui.core.paths import shorten
@@ -49,7 +49,7 @@ def verdict(morning: Morning) -> str:
     said = ", ".join(f"{count:,} {FIGURES[kind]}" for kind, count in found)
     if any(kind in RED for kind, _ in found):
         return f"{said}."
-    checked = sum(one.checks > 0 for one in morning.sessions)
+    checked = sum(one.work.checks > 0 for one in morning.sessions)
     looked = f"{plural(morning.checks, 'check')} ran, in {checked:,} of {len(morning.sessions):,}"
     looked += f" {'session' if len(morning.sessions) == 1 else 'sessions'}"
     if not morning.checks:
@@ -61,17 +61,17 @@ def verdict(morning: Morning) -> str:
 def done_words(morning: Morning) -> str:
     """What was asked and done, in numbers."""
     nights = morning.sessions
-    asked, done = sum(one.turns for one in nights), sum(one.answered for one in nights)
-    left = sum(one.left for one in nights)
+    asked, done = sum(one.work.turns for one in nights), sum(one.work.answered for one in nights)
+    left = sum(one.work.left for one in nights)
     running = f", {morning.running:,} still open" if morning.running else ""
     parts = [
         f"{plural(len(nights), 'session')}{running}",
         f"{done:,} of {plural(asked, 'prompt')} answered to the end",
         *([f"{plural(left, 'prompt')} undone"] * bool(left)),
-        plural(sum(one.calls for one in nights), "call"),
-        f"{plural(len({name for one in nights for name in one.files}), 'file')} changed",
-        plural(sum(len(one.commits) for one in nights), "commit"),
-        plural(sum(one.checkpoints for one in nights), "checkpoint"),
+        plural(sum(one.work.calls for one in nights), "call"),
+        f"{plural(len({name for one in nights for name in one.work.files}), 'file')} changed",
+        plural(sum(len(one.work.commits) for one in nights), "commit"),
+        plural(sum(one.work.checkpoints for one in nights), "checkpoint"),
     ]
     if morning.tasks:
         of = ", ".join(f"{count:,} {name}" for name, count in morning.tasks.items())
@@ -125,31 +125,31 @@ def times(night: SessionNight) -> str:
 def done_of(night: SessionNight) -> str:
     """What a session did, in numbers."""
     parts = [
-        f"{night.answered:,} of {plural(night.turns, 'prompt')} answered to the end",
-        *([f"{plural(night.left, 'prompt')} undone"] * bool(night.left)),
-        plural(night.calls, "call"),
-        f"{plural(len(night.files), 'file')} changed",
-        plural(len(night.commits), "commit"),
-        plural(night.checkpoints, "checkpoint"),
-        plural(night.checks, "check"),
+        f"{night.work.answered:,} of {plural(night.work.turns, 'prompt')} answered to the end",
+        *([f"{plural(night.work.left, 'prompt')} undone"] * bool(night.work.left)),
+        plural(night.work.calls, "call"),
+        f"{plural(len(night.work.files), 'file')} changed",
+        plural(len(night.work.commits), "commit"),
+        plural(night.work.checkpoints, "checkpoint"),
+        plural(night.work.checks, "check"),
         cost(night.amount) if night.spent else "nothing billed",
     ]
     return ", ".join(parts)
 
 
-def row_words(row: Row) -> str:
+def row_words(row: NightFinding) -> str:
     """A finding with how often it was found."""
     return f"{row.words} ({row.times:,} times)" if row.times > 1 else row.words
 
 
-def place_of(row: Row) -> str:
+def place_of(row: NightFinding) -> str:
     """When a finding was, and the record that says so."""
     then = moment_of(row.time)
     when = f"{then.astimezone():%a %H:%M}" if then else ""
     return ", ".join(filter(None, (when, f"record {row.record}" if row.record else "")))
 
 
-def command_of(row: Row, night: SessionNight | None) -> str:
+def command_of(row: NightFinding, night: SessionNight | None) -> str:
     """What opens the session of a finding, or answers it."""
     return row.command if row.command or night is None else opening(night)
 
@@ -171,8 +171,8 @@ FROM_RECORDS: Final = (
 
 def files_words(night: SessionNight) -> str:
     """The files that a session changed."""
-    shown = ", ".join(shorten(name) for name in night.files[:_FILES])
-    more = len(night.files) - _FILES
+    shown = ", ".join(shorten(name) for name in night.work.files[:_FILES])
+    more = len(night.work.files) - _FILES
     return f"{shown} and {more:,} more" if more > 0 else shown
 
 
@@ -190,7 +190,7 @@ def outline(morning: Morning) -> Iterator[Line]:
     yield "text", done_words(morning)
     for line in money_lines(morning):
         yield "text", line
-    every: dict[Kind, list[tuple[Row, SessionNight | None]]] = {}
+    every: dict[Kind, list[tuple[NightFinding, SessionNight | None]]] = {}
     for row, night in morning.findings():
         every.setdefault(row.kind, []).append((row, night))
     for kind, found in every.items():
@@ -208,7 +208,7 @@ def outline(morning: Morning) -> Iterator[Line]:
     yield "head", FROM_RECORDS
 
 
-def _finding(row: Row, night: SessionNight | None) -> Iterator[Line]:
+def _finding(row: NightFinding, night: SessionNight | None) -> Iterator[Line]:
     yield "item", row_words(row)
     place = place_of(row)
     if night is not None:
@@ -222,13 +222,13 @@ def _session(night: SessionNight) -> Iterator[Line]:
     if facts := facts_of(night):
         yield "detail", ", ".join(facts)
     yield "detail", done_of(night)
-    for asked in night.asked[:_PROMPTS]:
+    for asked in night.work.asked[:_PROMPTS]:
         yield "detail", f"Asked: {asked.words}"
-    if (more := len(night.asked) - _PROMPTS) > 0:
+    if (more := len(night.work.asked) - _PROMPTS) > 0:
         yield "detail", f"{plural(more, 'more prompt')}."
-    if night.files:
+    if night.work.files:
         yield "detail", f"Changed: {files_words(night)}"
-    for commit in night.commits[:_FILES]:
+    for commit in night.work.commits[:_FILES]:
         yield "detail", f"Committed: {commit}"
     yield "command", opening(night)
 

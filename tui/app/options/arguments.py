@@ -169,15 +169,6 @@ class SessionsOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportOptions:
-    """Options of `report`. `until` is a moment, or seconds back from now; `here`: only the sessions
-    of this folder."""
-
-    until: float | datetime | None = None
-    here: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class McpOptions:
     """The server that `mcp` adds or removes; `words` are those behind `--`, of `bisect`, too.
     `servers` are MCP servers by name, as entries of `[mcp]`, from a program that opens sessions: no
@@ -197,7 +188,8 @@ class McpOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HelpOptions:
-    """Options of `help`, `drill`, `completion` and `schema`."""
+    """Options of `help`, `drill`, `completion`, `schema` and `report`. `until` is a moment, or
+    seconds back from now; `here`: only the sessions of this folder."""
 
     faults: tuple[str, ...] = ()
     topic: str | None = None
@@ -205,6 +197,8 @@ class HelpOptions:
     man: bool = False
     shell: Literal["bash", "zsh", "fish"] = "bash"
     schema: Literal["config", "hooks", "events", "state", "theme"] = "config"
+    until: float | datetime | None = None
+    here: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +228,6 @@ class Options:
     printing: PrintOptions = PrintOptions()
     batch: BatchOptions = BatchOptions()
     sessions: SessionsOptions = SessionsOptions()
-    report: ReportOptions = ReportOptions()
     mcp: McpOptions = McpOptions()
     help: HelpOptions = HelpOptions()
 
