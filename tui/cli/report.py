@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from tui.app.morning import Morning, NightFinding, NightPlaces, NightSpan, gather
+from tui.app.morning import Morning, NightFinding, NightPlaces, NightSpan, morning_of
 from tui.app.morning.words import markdown_report, text_report
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
@@ -44,7 +44,9 @@ def run(options: Options) -> int:
     home = folders()
     others = importers.usual_folders(Path.home(), os.environ)
     where = workspace_of(options) if options.help.here else None
-    morning = gather(NightPlaces(home, others, where), span, person_prices(), now, reading_progress)
+    morning = morning_of(
+        NightPlaces(home, others, where), span, person_prices(), now, reading_progress
+    )
     _add_runs(morning)
     made = _made(morning, options)
     if options.out is not None:

@@ -6,6 +6,6 @@ records; what a model says of its work counts for nothing.
 """
 
 from tui.app.morning.findings import Morning, NightFinding, NightSpan
-from tui.app.morning.gather import NightPlaces, gather
+from tui.app.morning.gather import NightPlaces, morning_of
 
-__all__ = ["Morning", "NightFinding", "NightPlaces", "NightSpan", "gather"]
+__all__ = ["Morning", "NightFinding", "NightPlaces", "NightSpan", "morning_of"]

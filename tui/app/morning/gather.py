@@ -51,7 +51,7 @@ class NightPlaces:
     workspace: Path | None = None
 
 
-def gather(
+def morning_of(
     place: NightPlaces,
     span: NightSpan,
     prices: Mapping[str, Price],
