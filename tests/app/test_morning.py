@@ -88,6 +88,14 @@ def written(
     return path
 
 
+def written_below(parent: Path, told: Told, id_: str) -> Path:
+    """Write the session of a sub-agent."""
+    path = written(told, id_)
+    folder = parent.with_suffix("")
+    folder.mkdir(exist_ok=True)
+    return path.rename(folder / path.name)
+
+
 def at(path: Path, then: datetime) -> None:
     os.utime(path, (then.timestamp(), then.timestamp()))
 
@@ -121,7 +129,7 @@ def test_red_comes_first_and_the_models_claim_is_told_beside_it(
     written(told)
     text = report(capsys)
     assert text.splitlines()[2].startswith("1 red, 1 ended while red")
-    assert "pytest was red when last run: Run pytest -q" in text
+    assert "pytest was red when last run: pytest -q" in text
     said_so = 'The model ended its turn while pytest was red. It wrote: "All tests pass now."'
     assert said_so in text
     assert "holdfast -r 0123456789ab" in text
@@ -307,6 +315,47 @@ def test_a_fork_counts_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert value["summary"]["money"]["tokens"] == 220
 
 
+class TestSubAgents:
+    def test_what_is_red_in_one_is_red(self, capsys: pytest.CaptureFixture[str]) -> None:
+        told = Night()
+        told.ends("The sub-agent did it.")
+        child = Night("Write the lexer")
+        child.run("pytest -q", 1, "1 failed")
+        child.ends()
+        written_below(written(told), child, "fedcba987654")
+        assert found(capsys, "red") == [
+            "Sub-agent fedcba987654: pytest was red when last run: pytest -q"
+        ]
+        assert data(capsys)["summary"]["sessions"] == 1
+
+    def test_what_was_green_later_above_it_is_not(self, capsys: pytest.CaptureFixture[str]) -> None:
+        child = Night("Write the lexer")
+        child.run("pytest -q", 1, "1 failed")
+        told = Night(now=child.now + timedelta(minutes=1))
+        told.run("pytest -q", 0, "1 passed")
+        told.ends()
+        written_below(written(told), child, "fedcba987654")
+        assert found(capsys, "red") == []
+
+    def test_what_one_changed_is_unchecked_unless_it_checked(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        told = Night()
+        told.tell(
+            "file_change", call_id="t", session="fedcba987654", path="/w/lexer.py",
+            before_sha256=None, after_sha256="b",
+        )  # fmt: skip
+        told.ends()
+        path = written(told)
+        child = Night("Write the lexer")
+        written_below(path, child, "fedcba987654")
+        (words,) = found(capsys, "unchecked")
+        assert words.startswith("1 file changed (lexer.py)")
+        child.run("pytest -q", 0, "1 passed")
+        written_below(path, child, "fedcba987654")
+        assert found(capsys, "unchecked") == []
+
+
 class TestNotKnown:
     def test_damage_is_a_row(self, capsys: pytest.CaptureFixture[str]) -> None:
         told = Night()
@@ -439,16 +488,18 @@ def test_how_a_session_began_is_told(capsys: pytest.CaptureFixture[str]) -> None
 
 @pytest.mark.parametrize("form", FORMS)
 def test_what_sessions_contain_is_only_text(capsys: pytest.CaptureFixture[str], form: str) -> None:
-    told = Night(" ".join(HOSTILE) + KEY)
+    told = Night(f"key {KEY} " + " ".join(HOSTILE))
+    told.prompt(HOSTILE[4] + " and more")
     for nasty in HOSTILE:
         told.run(f"pytest {nasty}", 1, nasty * 3)
         told.run(f"x {nasty}", 1, nasty * 3)
+    told.run("./sign.sh", 1, f"{'x' * 1_150}\n{KEY}\nline")
     told.tell("error", error_class=HOSTILE[0], message=HOSTILE[2], hint=HOSTILE[3])
     written(told, "$(touch x);", cwd="/w/" + HOSTILE[1])
     text = report(capsys, "--format", form)
     assert "\x1b" not in text
     assert "\u202e" not in text
-    assert KEY not in text
+    assert KEY[:24] not in text
     assert "holdfast -r $(touch" not in text
     if form == "html":
         page = Page(text)

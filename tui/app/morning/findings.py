@@ -139,6 +139,8 @@ class SessionNight:
     last: str = ""
     work: NightWork = field(default_factory=NightWork)
     rows: list[NightFinding] = field(default_factory=list[NightFinding])
+    green: dict[str, str] = field(default_factory=dict[str, str])
+    """The checks that were green when last run, with the time."""
     spent: dict[str, Amount] = field(default_factory=dict[str, Amount])
     """By model."""
 

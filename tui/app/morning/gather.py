@@ -8,7 +8,7 @@ clock jumped.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -28,7 +28,14 @@ from tui.core.gc_pause import gc_pause
 from tui.core.paths import Folders
 from tui.core.text_cleaning import one_line
 from tui.session import importers
-from tui.session.catalog import ReadProgress, SessionFileState, id_of, parent_of, scan
+from tui.session.catalog import (
+    ReadProgress,
+    SessionFileState,
+    id_of,
+    parent_of,
+    scan,
+    scan_children,
+)
 from tui.session.reader import LoadedSession, read
 from tui.session.records import can_be_typed
 
@@ -71,12 +78,14 @@ def morning_of(
         billed = bills_in(home, progress, among=may_be_in)
         by_path = {one.file[1]: one for one in billed}
         bills, family = _bills_by_session(billed), _family(billed)
+        children: dict[str, list[str]] = {}
+        for file in filter(may_be_in, scan_children(home, place.workspace)):
+            children.setdefault(str(parent_of(Path(file[1]))), []).append(file[1])
         seen: set[str] = set()
         files = [file[1] for file in scan(home, place.workspace) if may_be_in(file)]
         for path in sorted(files, key=os.path.basename):
             about = by_path.get(path)
             night = SessionNight(id_of(Path(path)), path, _command(path))
-            night.title = about.about.title if about else ""
             loaded = _load(path)
             if isinstance(loaded, SessionError):
                 night.state = "unreadable"
@@ -88,7 +97,8 @@ def morning_of(
                 ids = {record.id for record in loaded.records}
                 copied, seen = ids & seen, seen | ids
             known = _known(about, processes.get(os.path.realpath(path)))
-            if session_night(night, loaded, NightScope(span, now, prices, known, copied)):
+            below = [*_sub_agents(children.get(path, ()), NightScope(span, now, prices, known))]
+            if session_night(night, loaded, NightScope(span, now, prices, known, copied, below)):
                 _pay(night, bills.get(path, ()), span, prices)
                 morning.sessions.append(night)
             elif _is_odd(night, loaded, span) and not copied:
@@ -100,6 +110,19 @@ def morning_of(
         morning.rows.append(NightFinding("unknown", unknown_prices(models)))
     morning.rows += _others(place, span)
     return morning
+
+
+def _sub_agents(paths: Iterable[str], setting: NightScope) -> Iterator[SessionNight]:
+    """Yield what the sub-agents of a session did in the span. One whose file is no sound session
+    is named."""
+    for path in sorted(paths):
+        night = SessionNight(id_of(Path(path)), path, _command(path))
+        loaded = _load(path)
+        if isinstance(loaded, SessionError):
+            night.rows = [NightFinding("unknown", loaded.message)]
+            yield night
+        elif session_night(night, loaded, setting) or _is_odd(night, loaded, setting.span):
+            yield night
 
 
 def _family(billed: Iterable[BilledSession]) -> frozenset[str]:

@@ -278,7 +278,7 @@ def _money(morning: Morning, anchors: _Anchors, text: PageText) -> str:
     if not amounts:
         return f"<ul>{said}</ul>"
     by_path = {night.path: night for night in morning.sessions}
-    names = {path: name_of(by_path[path]) for path in amounts}
+    names = {path: by_path[path].title or by_path[path].id for path in amounts}
     figures = [
         usage_figure(
             table_of("session", amounts, names),

@@ -23,10 +23,19 @@ from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import words as class_in_words
 from tui.core.formatting import moment_of, money, plural
 from tui.core.messages import Block, blocks_of, list_of, object_of, string_of, text_of, tool_calls
+from tui.core.redaction import mask
 from tui.core.retold import retold, retold_lines
 from tui.core.text_cleaning import one_line, printed_text
 from tui.session.reader import LoadedSession
-from tui.session.records import CHECKPOINT, JOB_ENDED, Header, Record, is_prompt, title_of
+from tui.session.records import (
+    CHECKPOINT,
+    FILE_CHANGE,
+    JOB_ENDED,
+    Header,
+    Record,
+    is_prompt,
+    title_of,
+)
 from tui.tools.registry import title as call_title
 from tui.tools.registry import words_of
 
@@ -47,6 +56,8 @@ _STARTED: Final[Mapping[str, str]] = {
     "print": "-p",
     "background": "background",
 }
+_OWN: Final = frozenset({"claimed", "unchecked", "waiting"})
+"""The kinds of findings of a sub-agent that say nothing of the session that it worked for."""
 _OUTCOMES: Final[Mapping[str, str]] = {
     "never_started": "it never began",
     "finished_result_lost": "it may have finished; its result is lost",
@@ -75,6 +86,8 @@ class NightScope:
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
     known: LiveSession = LiveSession()
     copied: Collection[str] = ()
+    sub_agents: Sequence[SessionNight] = ()
+    """Those that worked for it in the span."""
 
 
 def session_night(night: SessionNight, loaded: LoadedSession, setting: NightScope) -> bool:
@@ -82,6 +95,10 @@ def session_night(night: SessionNight, loaded: LoadedSession, setting: NightScop
     work = _Work.of(night, loaded, setting)
     if not any(map(work.counts, work.records)):
         return False
+    titles = [one for one in work.records if one.type == "title" and one.data.get("title")]
+    asked = next(filter(is_prompt, work.records), None)
+    night.title = _first_words(asked) if asked else ""
+    night.title = _cut(string_of(titles[-1].data["title"])) if titles else night.title
     night.folder = loaded.header.cwd
     night.branch = _git_branch(work.branch)
     night.models = tuple(models(work.mine))
@@ -89,7 +106,7 @@ def session_night(night: SessionNight, loaded: LoadedSession, setting: NightScop
     night.first, night.last = inside[0].time, inside[-1].time
     night.started_by = _begun_by(loaded.header, work.records)
     prompts = (record for record in inside if is_prompt(record))
-    night.work.asked = [NightPrompt(one.id, one.time, title_of(one.data)) for one in prompts]
+    night.work.asked = [NightPrompt(one.id, one.time, _first_words(one)) for one in prompts]
     outcome = outcome_of(work.mine, work.steps)
     night.work.turns, night.work.answered = outcome.asked, outcome.answered
     night.work.left = len(work.left(inside))
@@ -100,6 +117,8 @@ def session_night(night: SessionNight, loaded: LoadedSession, setting: NightScop
     night.work.checks = sum(bool(step.verdict) for step in work.steps)
     state, ended = work.end()
     night.state = f"{state}, file damaged" if loaded.findings else state
+    checks = last_checks(work.timeline).items()
+    night.green = {name: step.time for name, step in checks if step.verdict == "green"}
     night.rows += [
         *work.red(),
         *work.failed(),
@@ -114,7 +133,23 @@ def session_night(night: SessionNight, loaded: LoadedSession, setting: NightScop
         *work.clock(inside, setting.now),
         *work.restarts(),
     ]
+    for child in setting.sub_agents:
+        _add_sub_agent(night, child)
     return True
+
+
+def _add_sub_agent(night: SessionNight, child: SessionNight) -> None:
+    """Add what a sub-agent did and left. A check that was green later, in the session that it
+    worked for, is not red any more."""
+    night.work.checks += child.work.checks
+    night.work.calls += child.work.calls
+    night.work.commits += child.work.commits
+    for row in child.rows:
+        check = row.words.partition(" was red when last run")[0] if row.kind == "red" else ""
+        if row.kind in _OWN or night.green.get(check, "") > row.time:
+            continue
+        words = f"Sub-agent {child.id}: {row.words}"
+        night.rows.append(row._replace(words=words, command=child.command))
 
 
 def damage(loaded: LoadedSession) -> Iterator[NightFinding]:
@@ -156,6 +191,7 @@ class _Work:
     mine: list[Turn]
     steps: list[TimelineStep]
     copied: Collection[str]
+    sub_agents: Sequence[SessionNight] = ()
     by_id: dict[str, Record] = field(default_factory=dict[str, Record])
     calls: dict[str, Block] = field(default_factory=dict[str, Block])
     denied: set[str] = field(default_factory=set[str])
@@ -175,6 +211,7 @@ class _Work:
         timeline = SessionTimeline(setting.prices)
         timeline.extend(branch)
         work = cls(night, span, setting.known, records, branch, timeline, [], [], copied)
+        work.sub_agents = setting.sub_agents
         work.went_on = len(records) < len(every)
         work.mine = [turn for turn in turns(branch) if any(work.counts(one) for one, _ in turn)]
         work.by_id = {record.id: record for record in branch}
@@ -200,7 +237,7 @@ class _Work:
         for step in red:
             yield NightFinding(
                 "red",
-                f"{step.check} was red when last run: {step.label}",
+                f"{step.check} was red when last run: {_cut(self._command(step))}",
                 step.record,
                 step.time,
                 self._printed(step.record),
@@ -218,6 +255,11 @@ class _Work:
             record.id if record else "",
             record.time if record else "",
         )
+
+    def _command(self, step: TimelineStep) -> str:
+        """The command of a check, whole: a label is cut."""
+        given = object_of(self.calls.get(step.call_id, {}).get("input"))
+        return string_of(given.get("command")) or step.label
 
     def failed(self) -> Iterator[NightFinding]:
         """What was last tried without success, and is no check."""
@@ -268,6 +310,7 @@ class _Work:
         if found is None:
             return ""
         text = string_of(found.data.get("text")) or text_of(blocks_of(found.data.get("content")))
+        text = mask(text)[0]
         lines = printed_text(text).rstrip().splitlines()[-_LINES:]
         return "\n".join(lines)[-_EVIDENCE:]
 
@@ -417,16 +460,29 @@ class _Work:
 
     def unchecked(self) -> Iterator[NightFinding]:
         """The files that were changed after the last check, if that was green."""
-        green = [n for n, step in enumerate(self.steps) if step.verdict == "green"]
-        after = self.steps[green[-1] + 1 :] if green else self.steps
-        changed = [step for step in after if step.files]
-        if not changed or any(step.verdict == "red" for step in after):
+        if any(step.verdict == "red" for step in last_checks(self.timeline).values()):
             return
-        names = [*dict.fromkeys(name for step in changed for name in step.files)]
+        order = {record.id: place for place, record in enumerate(self.branch)}
+        green = [order.get(step.record, 0) for step in self.timeline.steps if step.verdict]
+        files = {step.record: step.files for step in self.steps}
+        files |= {one.id: (string_of(one.data["path"]),) for one in self._by_sub_agents()}
+        changed = [one for id_, one in self.by_id.items() if files.get(id_)]
+        changed = [one for one in changed if not green or order[one.id] > green[-1]]
+        if not changed:
+            return
+        names = [*dict.fromkeys(name for one in changed for name in files[one.id])]
         what = f"{plural(len(names), 'file')} changed ({_cut(', '.join(map(_short, names)))})"
         since = "after the last green check" if green else "and no test, linter or build ran"
         last = changed[-1]
-        yield NightFinding("unchecked", f"{what} {since}.", last.record, last.time)
+        yield NightFinding("unchecked", f"{what} {since}.", last.id, last.time)
+
+    def _by_sub_agents(self) -> Iterator[Record]:
+        """The changes of sub-agents that didn't check them."""
+        checked = {one.id for one in self.sub_agents if one.green and not one.count("unchecked")}
+        for record in self.branch:
+            theirs = record.type == FILE_CHANGE and record.data.get("session") not in checked
+            if theirs and string_of(record.data.get("path")) and self.counts(record):
+                yield record
 
     def refused(self, inside: Iterable[Record]) -> Iterator[NightFinding]:
         rows: dict[str, NightFinding] = {}
@@ -443,7 +499,7 @@ class _Work:
             if record.type == "rewind":
                 yield NightFinding("undone", _cut(_sentence(record)), record.id, record.time)
         if left := self.left(inside):
-            named = "; ".join(title_of(one.data) for one in left[:3])
+            named = "; ".join(map(_first_words, left[:3]))
             words = f"{plural(len(left), 'prompt')} on branches that were left: {_cut(named)}"
             yield NightFinding("undone", words, left[0].id, left[0].time)
 
@@ -490,12 +546,20 @@ def _short(name: str) -> str:
     return name.rsplit("/", 1)[-1]
 
 
+def _first_words(record: Record) -> str:
+    """A prompt by its first words; a secret is masked before it could be cut."""
+    text = record.data.get("text")
+    if not isinstance(text, str):
+        text = text_of(blocks_of(record.data.get("content")))
+    return title_of({"text": mask(text)[0]})
+
+
 def _quoted(text: str) -> str:
-    line = one_line(text)
+    line = mask(one_line(text))[0]
     cut = line if len(line) <= _QUOTED else f"{line[: _QUOTED - 1]}…"
     return f'"{cut}"' if cut else ""
 
 
 def _cut(text: str) -> str:
-    line = one_line(text)
+    line = mask(one_line(text))[0]
     return line if len(line) <= _QUOTED * 2 else f"{line[: _QUOTED * 2 - 1]}…"
