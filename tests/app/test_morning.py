@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 
 from tests.app.test_session_page import HOSTILE, KEY, Page
+from tests.support.clock import FakeClock
 from tests.support.spent_session import OPUS, OTHER, Told, call, said, usage
 from tui.cli import main
 from tui.core.clock import timestamp
 from tui.core.paths import folders
 from tui.core.standard_output import cells
 from tui.session.chain import all_linked
+from tui.session.lock import SessionLock
 from tui.session.records import Header, Record
 
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -414,6 +416,20 @@ class TestNotKnown:
         assert found(capsys, "unknown") == ["1 session of Claude Code: not looked into."]
 
 
+def test_a_session_that_runs_is_shown_as_running(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night()
+    told.answer(usage(1, 1), call("a", "run_command", command="pytest -q"))
+    lock = SessionLock(written(told), clock=FakeClock())
+    lock.take()
+    try:
+        assert data(capsys)["sessions"][0]["state"] == "running"
+        assert found(capsys, "died") == []
+        assert verdict(capsys).startswith("Nothing is red so far: ")
+        assert "1 session, 1 still open;" in report(capsys)
+    finally:
+        lock.release()
+
+
 def test_nothing_ran_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert verdict(capsys) == "Nothing ran."
     Page(report(capsys, "--format", "html"))
@@ -490,6 +506,8 @@ def test_how_a_session_began_is_told(capsys: pytest.CaptureFixture[str]) -> None
 def test_what_sessions_contain_is_only_text(capsys: pytest.CaptureFixture[str], form: str) -> None:
     told = Night(f"key {KEY} " + " ".join(HOSTILE))
     told.prompt(HOSTILE[4] + " and more")
+    told.prompt("y" * 58 + " " + KEY)
+    told.run("./sign.sh " + "y" * 285 + " " + KEY, 1)
     for nasty in HOSTILE:
         told.run(f"pytest {nasty}", 1, nasty * 3)
         told.run(f"x {nasty}", 1, nasty * 3)
@@ -499,7 +517,7 @@ def test_what_sessions_contain_is_only_text(capsys: pytest.CaptureFixture[str], 
     text = report(capsys, "--format", form)
     assert "\x1b" not in text
     assert "\u202e" not in text
-    assert KEY[:24] not in text
+    assert KEY[:18] not in text
     assert "holdfast -r $(touch" not in text
     if form == "html":
         page = Page(text)

@@ -54,7 +54,8 @@ def verdict(morning: Morning) -> str:
     looked += f" {'session' if len(morning.sessions) == 1 else 'sessions'}"
     if not morning.checks:
         looked = "no test, linter or build ran, so nothing was checked"
-    calm = f"Nothing is red: {looked}."
+    so_far = " so far" if morning.running else ""
+    calm = f"Nothing is red{so_far}: {looked}."
     return f"{calm} But {said}." if said else calm
 
 
