@@ -188,6 +188,9 @@ def test_a_check_is_known_by_its_command(command: str, check: str) -> None:
         ("npm run build 2>&1 | tail -3", 0, "dist/index.js", ""),
         ("set -o pipefail; pytest | tail", 0, "2 failed", "green"),
         ("pytest; echo done", 0, "1 failed\ndone", "red"),
+        ("python -m unittest", 0, "Ran 2 tests in 0.1s\n\nOK", "green"),
+        ("python -m unittest", 0, "Ran 0 tests in 0.0s\n\nOK", ""),
+        ("python -m unittest | tail -3", 0, "Ran 0 tests in 0.0s\n\nOK", ""),
     ],
 )
 def test_a_check_behind_a_pipe_is_judged_by_what_it_says(

@@ -141,12 +141,16 @@ def with_key(
     raise CredentialsError(without, hint=hint)
 
 
-def new_session(options: Options, launch: Launch, clock: Clock) -> Session:
-    """A new session, in memory only where nothing is to be kept. Raises SessionError."""
+def new_session(
+    options: Options, launch: Launch, clock: Clock, *, unattended: str = "background"
+) -> Session:
+    """A new session, in memory only where nothing is to be kept. `unattended` is what a process
+    without a screen is. Raises SessionError."""
     root = launch.workspace.root
     if options.opening.no_session:
         return Session.in_memory(root, clock=clock)
-    return Session.create(root, folders=launch.folders, clock=clock)
+    started = unattended if options.printing.headless else ""
+    return Session.create(root, folders=launch.folders, clock=clock, started=started)
 
 
 def _ignored(settings: Sequence[IgnoredSetting]) -> tuple[str, ...]:

@@ -145,7 +145,7 @@ class RunSummary:
                 f"Completed tasks of the {plural(len(self.state.tasks), 'task')} are left out."
             )
         parts.append(self.totals())
-        if left := [f"  {task.index + 1}. {line}" for task in shown if (line := _why(task))]:
+        if left := [f"  {task.index + 1}. {line}" for task in shown if (line := why(task))]:
             parts.append("\n".join(["Not done:", *left]))
         return "\n\n".join(parts) + "\n"
 
@@ -184,7 +184,7 @@ class RunSummary:
                 lines.append(_cells(["", f"**{_md(task.group)}**", *[""] * 6], columns))
             number, state, title, *figures = _row(task)
             lines.append(_cells([number, _md(title), state, *figures], columns))
-        if left := [(task, line) for task in tasks if (line := _why(task))]:
+        if left := [(task, line) for task in tasks if (line := why(task))]:
             lines += ["", "### Not done", ""]
             lines += [
                 f"- **{task.index + 1}. {_md(one_line(task.task, _LINE))}** {_md(line)}"
@@ -262,7 +262,7 @@ def _cells(row: Sequence[str], kept: Sequence[int]) -> str:
     return f"| {' | '.join(row[column] for column in kept)} |"
 
 
-def _why(task: TaskState) -> str:
+def why(task: TaskState) -> str:
     """Say why a task that was begun is not done, and where to look; "" for all others."""
     attempt = f" Its attempt: {_show_command(task.change)}." if task.change else ""
     log = f" Its log: {task.log}." if task.log else ""

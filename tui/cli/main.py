@@ -246,6 +246,7 @@ _RUN_BY = {
     "rescue": "tui.cli.rescue",
     "blame": "tui.cli.blame",
     "usage": "tui.cli.usage",
+    "report": "tui.cli.report",
     "tour": "tui.demo.tour",
     "drill": "tui.demo.drill",
     "help": "tui.cli.help",

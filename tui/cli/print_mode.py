@@ -243,7 +243,7 @@ def _print_answer(options: Options, launch: Launch, loaded: Callable[[], None]) 
     if path := session_path(options):
         session = Session.open(path, clock=clock)
     else:
-        session = launch_config.new_session(options, launch, clock)
+        session = launch_config.new_session(options, launch, clock, unattended="print")
         if options.opening.newest:
             to_stderr(sys.stderr, "No session in this folder yet: starting a new one.")
 

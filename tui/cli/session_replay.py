@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from itertools import zip_longest
 from typing import Any, Final
-from unicodedata import east_asian_width
 
 from tui.agent.launch import Launch
 from tui.agent.limits import Spent
@@ -41,7 +40,7 @@ from tui.core.errors import HoldfastError, UsageError
 from tui.core.facts import Overlay, RetryScheduled, TitleChanged
 from tui.core.formatting import money, plural, tokens
 from tui.core.messages import Block, Usage, blocks_of, object_of, string_of
-from tui.core.standard_output import note, print_text
+from tui.core.standard_output import cells, note, print_text
 from tui.core.text_cleaning import clean
 from tui.provider.base import Completed, ModelInfo, Request
 from tui.provider.prices import price_of
@@ -281,12 +280,7 @@ def _shown(number: int, before: _Answer | None, after: _Answer) -> Iterator[str]
         yield from [*left, "", *right]
         return
     for one, other in zip_longest(left, right, fillvalue=""):
-        yield f"{one}{' ' * (each - _cells(one))}{_GAP}{other}".rstrip()
-
-
-def _cells(text: str) -> int:
-    """Count the columns of a terminal that a text takes."""
-    return sum(1 + (east_asian_width(one) in "WF") for one in text)
+        yield f"{one}{' ' * (each - cells(one))}{_GAP}{other}".rstrip()
 
 
 def _column(name: str, answer: _Answer | None, width: int) -> list[str]:

@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
-from unicodedata import east_asian_width
 
 from tui.app.options.arguments import Options
 from tui.app.reports.usage_table import (
@@ -34,7 +33,7 @@ from tui.core.clock import SystemClock
 from tui.core.config import Price
 from tui.core.formatting import moment_of, plural
 from tui.core.paths import folders, shorten
-from tui.core.standard_output import note, print_text
+from tui.core.standard_output import cells, note, print_text
 from tui.core.workspace import checkout_of
 from tui.settings.layers import SettingsLayer, merge, read
 
@@ -59,7 +58,7 @@ _COLOURS: Final = {
 def run(options: Options) -> int:
     """Print where tokens and money went. Returns the exit code."""
     by = options.sessions.kind or "day"
-    prices = _prices()
+    prices = person_prices()
     since = _since(options.sessions.since)
     found = bills_in(folders(), reading_progress)
     if by in _QUICK:
@@ -79,7 +78,7 @@ def run(options: Options) -> int:
     return 0
 
 
-def _prices() -> Mapping[str, Price]:
+def person_prices() -> Mapping[str, Price]:
     """The prices that the person has set; those of a folder don't count for other folders."""
     home = folders()
     return merge([SettingsLayer("user", "your settings", read(home.config_file))]).config.prices
@@ -257,13 +256,6 @@ def _print(pieces: Sequence[Piece], coloured: bool) -> None:
     sys.stdout.flush()
     stream.write(f"{text.rstrip()}\n")
     stream.flush()
-
-
-def cells(text: str) -> int:
-    """The cells of a text on a terminal: two for a wide character."""
-    if text.isascii():
-        return len(text)
-    return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def _described(table: UsageTable, since: str, made: _Made, notes: Sequence[str]) -> dict[str, Any]:

@@ -8,7 +8,9 @@ characters never stop either.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Final, TextIO
+from unicodedata import east_asian_width
 
 from tui.core.text_cleaning import clean
 
@@ -43,6 +45,37 @@ def terminal_width(stream: TextIO) -> int | None:
     import shutil  # noqa: PLC0415 - seldom needed
 
     return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
+def cells(text: str) -> int:
+    """The cells of a text on a terminal: two for a wide character."""
+    if text.isascii():
+        return len(text)
+    return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def folded(head: str, text: str, width: int) -> Iterator[str]:
+    """A text behind a head, in lines of at most `width` cells that begin below the first one's
+    text. They end between words; a word that is longer than a line is cut."""
+    indent = " " * min(cells(head), width // 2)
+    line, room = head, max(1, width - cells(head))
+    begun = False
+    for word in text.split(" "):
+        rest = word
+        if begun and cells(rest) < room:
+            line, room = f"{line} {rest}", room - cells(rest) - 1
+            continue
+        if begun:
+            yield line.rstrip()
+            line, room = indent, max(1, width - cells(indent))
+        while cells(rest) > room:
+            end = 1
+            while end < len(rest) and cells(rest[: end + 1]) <= room:
+                end += 1
+            yield line + rest[:end]
+            rest, line, room = rest[end:], indent, max(1, width - cells(indent))
+        line, room, begun = line + rest, room - cells(rest), True
+    yield line.rstrip()
 
 
 def hanging(head: str, text: str, width: int | None, *, inner: int = 0) -> list[str]:

@@ -190,6 +190,7 @@ def _header(
         origin=string_of(fields.get("origin")) or None,
         parent_session=string_of(fields.get("parent_session")),
         parent_call=string_of(fields.get("parent_call")),
+        started=string_of(fields.get("started")),
     )
     return header, entries
 

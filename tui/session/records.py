@@ -102,7 +102,8 @@ VERSION = 1
 @dataclass(frozen=True, slots=True)
 class Header:
     """The first line. `origin` names the session that a fork came from, `parent_session` the one
-    whose call `parent_call` started this one for a sub-agent."""
+    whose call `parent_call` started this one for a sub-agent. `started` is "print" or "background"
+    where nobody was at a screen when it began."""
 
     id: str
     created: str
@@ -112,6 +113,7 @@ class Header:
     origin: str | None = None
     parent_session: str = ""
     parent_call: str = ""
+    started: str = ""
 
     def to_line(self) -> bytes:
         value: dict[str, Any] = {
@@ -126,6 +128,7 @@ class Header:
             "origin": self.origin,
             "parent_session": self.parent_session,
             "parent_call": self.parent_call,
+            "started": self.started,
         }
         return encode(value | {name: one for name, one in others.items() if one})
 

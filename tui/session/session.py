@@ -97,9 +97,12 @@ class Session:
             self._note(record)
 
     @classmethod
-    def create(cls, workspace: Path, *, folders: Folders, clock: Clock) -> Session:
-        """A new session of a workspace."""
-        return cls._in_folder(folders.sessions_of(workspace), _new_header(workspace, clock), clock)
+    def create(
+        cls, workspace: Path, *, folders: Folders, clock: Clock, started: str = ""
+    ) -> Session:
+        """A new session of a workspace; `started` is that of its header."""
+        header = replace(_new_header(workspace, clock), started=started)
+        return cls._in_folder(folders.sessions_of(workspace), header, clock)
 
     @classmethod
     def create_child(cls, parent: Session, call_id: str, *, clock: Clock) -> Session:

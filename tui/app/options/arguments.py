@@ -26,6 +26,7 @@ CommandName: TypeAlias = Literal[
     "rescue",
     "blame",
     "usage",
+    "report",
     "bisect",
     "tour",
     "drill",
@@ -137,10 +138,11 @@ class BatchOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionsOptions:
-    """Options of `sessions`, `blame`, `usage`, `bisect`, `ps` and `logs`. `since` is a moment, or
-    seconds back from now; `kind` what is searched, or what `usage` groups by; `touched` a file that
-    the sessions touched; `second` the title or the other session after the target; `build` what has
-    to succeed in a state; `shape` what `distill` and `blame` make, "" for their usual one."""
+    """Options of `sessions`, `blame`, `usage`, `report`, `bisect`, `ps` and `logs`. `since` is a
+    moment, or seconds back from now; `kind` what is searched, or what `usage` groups by; `touched`
+    a file that the sessions touched; `second` the title or the other session after the target;
+    `build` what has to succeed in a state; `shape` what `distill`, `blame` and `report` make, ""
+    for their usual one."""
 
     all: bool = False
     sub_agents: bool = False
@@ -160,7 +162,9 @@ class SessionsOptions:
     redact: bool = False
     follow: bool = False
     build: str | None = None
-    shape: Literal["", "script", "tasks", "skill", "porcelain", "notes"] = ""
+    shape: Literal[
+        "", "script", "tasks", "skill", "porcelain", "notes", "text", "markdown", "html", "json"
+    ] = ""
     check: bool = False
 
 
@@ -184,7 +188,8 @@ class McpOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HelpOptions:
-    """Options of `help`, `drill`, `completion` and `schema`."""
+    """Options of `help`, `drill`, `completion`, `schema` and `report`. `until` is a moment, or
+    seconds back from now; `here`: only the sessions of this folder."""
 
     faults: tuple[str, ...] = ()
     topic: str | None = None
@@ -192,6 +197,8 @@ class HelpOptions:
     man: bool = False
     shell: Literal["bash", "zsh", "fish"] = "bash"
     schema: Literal["config", "hooks", "events", "state", "theme"] = "config"
+    until: float | datetime | None = None
+    here: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,7 @@ MODES = ("ask", "edits", "plan")
 TRANSPORTS = ("http", "sse")
 SCOPES = ("user", "project")
 SHAPES = ("script", "tasks", "skill")
+REPORTS = ("text", "markdown", "html", "json")
 GROUPINGS = (
     "day", "model", "repository", "session", "purpose", "prompt", "brought", "kind", "tool",
     "file", "server", "skill", "agent", "break",
@@ -516,6 +517,18 @@ COMMANDS = (
             _flag("--since WHEN", "only the days since then: 2026-11-01 or 7d"),
             _flag("--by", "one row for each (default: day)", choices=GROUPINGS, dest="kind"),
             _JSON,
+        ),
+    ),
+    Command(
+        ("report",),
+        "tell what ran last night, over all sessions: red, waiting, refused, undone, done, paid",
+        (
+            _flag("--since WHEN", "from then on: 8h, yesterday or a date (yesterday at 18:00)"),
+            _flag("--until WHEN", "up to then (now)"),
+            _flag("--here", "only the sessions of this folder"),
+            _flag("--format", "the form of the report (text)", choices=REPORTS, dest="shape"),
+            _flag("-o --out FILE", "write to FILE"),
+            *_group(_FILES, _CWD),
         ),
     ),
     Command(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -420,6 +420,7 @@ def _number(text: str, allowed: str, check: Callable[[float], bool]) -> float:
     raise argparse.ArgumentTypeError(f"must be {allowed}, not {text!r}.")
 
 
+_DAYS = {"today": 0, "yesterday": 1}
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _LONGEST = 1_000_000
 """The most days, hours and so on that --since goes back."""
@@ -434,12 +435,15 @@ def _span(text: str) -> float:
 
 def _moment(text: str) -> float | datetime:
     """Seconds back of `7d` or `3h`; the moment of a date, which begins at midnight here."""
+    if (days := _DAYS.get(text)) is not None:
+        day = datetime.now().astimezone().date() - timedelta(days)
+        return datetime.combine(day, time()).astimezone()
     try:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError, OSError):
         pass
     number, unit = text[:-1], _UNITS.get(text[-1:], 0)
-    allowed = "a date such as 2026-11-01, or a time such as 7d or 3h"
+    allowed = "yesterday, a date such as 2026-11-01, or a time such as 7d or 3h"
     if not unit:
         raise argparse.ArgumentTypeError(f"must be {allowed}, not {text!r}.")
     return unit * _number(number, allowed, lambda n: 0 <= n < _LONGEST)

@@ -15,9 +15,15 @@ from tui.app.reports.timeline import KINDS, step_words, timeline_report
 from tui.app.reports.timeline_picture import PARTS
 from tui.app.reports.usage_table import unknown_prices
 from tui.app.session_page.glance import concerns, glance, outcome_of, tiles
-from tui.app.session_page.markup import PageText, figure, link, table
+from tui.app.session_page.markup import (
+    PageText,
+    Section,
+    document,
+    figure,
+    link,
+    table,
+)
 from tui.app.session_page.record import PageRecord, TurnSteps, page_record, record_parts
-from tui.app.session_page.style import STYLE
 from tui.app.session_page.timeline_picture import timeline_picture
 from tui.app.session_page.usage_pictures import billed, usage_figures
 from tui.app.session_report import cost, models, turns
@@ -53,15 +59,15 @@ def session_page(
     text = PageText()
     record = page_record(timeline, all_turns)
     parts = [*record_parts(record, prices, text)]
-    outcome = outcome_of(all_turns, timeline)
+    outcome = outcome_of(all_turns, timeline.steps)
     told = [*concerns(loaded, outcome, timeline)]
     body = [
-        _section(
+        Section(
             "glance", "At a glance", glance(tiles(outcome, timeline), told, text, record.anchor)
         ),
-        _section("time", "In time", _in_time(timeline, record, text)),
-        _section("money", "Where the money went", _money(loaded, found, record, text)),
-        _section("record", "The record", "".join(parts) or "<p>No message is in it.</p>"),
+        Section("time", "In time", _in_time(timeline, record, text)),
+        Section("money", "Where the money went", _money(loaded, found, record, text)),
+        Section("record", "The record", "".join(parts) or "<p>No message is in it.</p>"),
     ]
     header = loaded.header
     lines = [f"session {header.id}", header.created, header.cwd, ", ".join(models(all_turns))]
@@ -69,15 +75,8 @@ def session_page(
     meta = " · ".join(text.label(line, 300) for line in lines if line)
     name = text.label(title or header.id, 300)
     hidden = f"{plural(text.secrets, 'secret')} removed from this page." if text.secrets else ""
-    page = _PAGE.format(
-        title=name, meta=meta, hidden=hidden, style=STYLE, body="\n".join(body), times=_TIMES
-    )
+    page = document(name, [meta, hidden], body, f"Made by Holdfast from the record alone. {_TIMES}")
     return Exported(page, text.secrets)
-
-
-def _section(name: str, title: str, body: str) -> str:
-    head = f'<h2 id="h-{name}">{title}</h2>'
-    return f'<section id="{name}" aria-labelledby="h-{name}">{head}{body}</section>'
 
 
 # In time
@@ -227,31 +226,3 @@ def _row_anchor(loaded: LoadedSession, record: PageRecord) -> Callable[[str, str
 
 
 _TIMES: Final = "Times are UTC. Prices of models are those configured and known today."
-_PAGE: Final = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; \
-base-uri 'none'; form-action 'none'">
-<meta name="referrer" content="no-referrer">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<header>
-<a class="skip" href="#record">Skip to the record</a>
-<h1>{title}</h1>
-<p class="meta">{meta}</p>
-<p class="meta">{hidden}</p>
-<nav aria-label="Parts of the page"><a href="#glance">At a glance</a><a href="#time">In time</a>\
-<a href="#money">Where the money went</a><a href="#record">The record</a></nav>
-</header>
-<main>
-{body}
-<footer>Made by Holdfast from the record alone. {times}</footer>
-</main>
-</body>
-</html>
-"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from tui.app.session_page.markup import PageText, link
@@ -10,14 +10,17 @@ from tui.app.session_report import Turn, answers
 from tui.context.timeline import SessionTimeline, TimelineStep
 from tui.core import facts
 from tui.core.dataclass import dataclass, field
+from tui.core.facts import Told
 from tui.core.formatting import duration, money, plural, tokens
 from tui.core.messages import tool_calls
 from tui.session.reader import LoadedSession
-from tui.session.records import is_prompt
+from tui.session.records import Record, is_prompt
 from tui.session.request_numbers import REQUEST
 
 _LINKS: Final = 6
-_REFUSED: Final = frozenset({"no", "deny"})
+REFUSED: Final = frozenset({"no", "deny"})
+"""The answers that refuse a call."""
+_ENDS: Final = (facts.TurnInterrupted, facts.ErrorRaised, facts.AssistantMessage)
 
 
 class Concern(NamedTuple):
@@ -45,17 +48,15 @@ class SessionOutcome:
     """The ids of the records."""
 
 
-def outcome_of(turns: Sequence[Turn], timeline: SessionTimeline) -> SessionOutcome:
+def outcome_of(turns: Sequence[Turn], steps: Iterable[TimelineStep]) -> SessionOutcome:
     """Count what was asked, answered, refused and changed."""
-    found = SessionOutcome(asked=len(timeline.marks["prompt"]))
+    found = SessionOutcome()
     jobs: set[str] = set()
     for turn in turns:
-        said = [*answers(turn)]
-        whole = bool(said) and not tool_calls(said[-1].content)
-        ended = is_prompt(turn[0][0]) and whole and not _stopped(turn)
-        found.answered += ended
+        found.asked += is_prompt(turn[0][0])
+        found.answered += answered(turn)
         for record, fact in turn:
-            if isinstance(fact, facts.PermissionAnswered) and fact.answer in _REFUSED:
+            if isinstance(fact, facts.PermissionAnswered) and fact.answer in REFUSED:
                 found.refused.append(fact.id)
             elif isinstance(fact, facts.Rewound):
                 found.rewinds.add(record.id)
@@ -65,7 +66,7 @@ def outcome_of(turns: Sequence[Turn], timeline: SessionTimeline) -> SessionOutco
                 jobs.add(str(record.data.get("call_id")))
             elif record.type == "job_ended":
                 jobs.discard(str(record.data.get("call_id")))
-    for step in timeline.steps:
+    for step in steps:
         found.files |= dict.fromkeys(step.files)
         if step.sent is not None:
             found.used += step.sent.tokens + step.sent.output
@@ -73,17 +74,20 @@ def outcome_of(turns: Sequence[Turn], timeline: SessionTimeline) -> SessionOutco
     return found
 
 
-def _stopped(turn: Turn) -> bool:
-    """True if the last that is known of a turn is that it was interrupted, failed, or went on to
-    another request."""
+def answered(turn: Turn) -> bool:
+    """True if a prompt was answered to the end."""
+    said = [*answers(turn)]
+    whole = bool(said) and not tool_calls(said[-1].content)
+    return whole and is_prompt(turn[0][0]) and isinstance(last_of(turn)[1], facts.AssistantMessage)
+
+
+def last_of(turn: Turn) -> tuple[Record | None, Told | None]:
+    """The last that is known of a turn: a request, an answer, an error, an interruption."""
     for record, fact in reversed(turn):
-        if record.type == REQUEST:
-            return True
-        if isinstance(fact, facts.TurnInterrupted | facts.ErrorRaised):
-            return True
-        if isinstance(fact, facts.AssistantMessage):
-            return False
-    return False
+        ends = isinstance(fact, _ENDS)
+        if ends or record.type == REQUEST:
+            return record, fact if ends else None
+    return None, None
 
 
 def tiles(
@@ -113,12 +117,13 @@ def _checks(timeline: SessionTimeline) -> tuple[str, str, str, str]:
     steps = [timeline.steps[place] for place in timeline.marks["check"].steps]
     if not steps:
         return "Checks", "none", "no test, linter or build was seen", ""
-    red = [one.check for one in _last(timeline).values() if one.verdict == "red"]
+    red = [one.check for one in last_checks(timeline).values() if one.verdict == "red"]
     runs = f"{plural(len(steps), 'run')}, {sum(one.verdict == 'red' for one in steps):,} red"
     return "Checks", f"{len(red):,} red" if red else "green", runs, "bad" if red else "good"
 
 
-def _last(timeline: SessionTimeline) -> dict[str, TimelineStep]:
+def last_checks(timeline: SessionTimeline) -> dict[str, TimelineStep]:
+    """The last run of each check, by its name."""
     steps = (timeline.steps[place] for place in timeline.marks["check"].steps)
     return {step.check: step for step in steps}
 
@@ -140,7 +145,7 @@ def concerns(
     def places(wanted: Callable[[int], bool]) -> list[int]:
         return [place for place in range(len(steps)) if wanted(place)]
 
-    red = {step.check: step for step in _last(timeline).values() if step.verdict == "red"}
+    red = {step.check: step for step in last_checks(timeline).values() if step.verdict == "red"}
     found = places(lambda place: steps[place] is red.get(steps[place].check))
     if red:
         yield Concern("✗", f"Red when last run: {', '.join(red)}.", found)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
+from tui.app.session_page.style import STYLE
 from tui.core.dataclass import dataclass
 from tui.core.formatting import size
 from tui.core.redaction import mask
@@ -91,16 +92,75 @@ class Picture:
         )
 
 
-def figure(picture: Picture, behind: str, *, legend: str = "") -> str:
-    """A picture with the table behind it, which opens by keyboard, too."""
+def figure(picture: Picture, behind: str, *, legend: str = "", opened: bool = False) -> str:
+    """A picture with the table behind it, which opens by keyboard, too; `opened`: it is open."""
+    shown = " open" if opened else ""
     return (
         f'<figure id="{picture.name}"><figcaption>{picture.title}</figcaption>{legend}'
         f'<div class="scroll" tabindex="0" role="region" aria-label="{picture.title}">'
         f"{picture.svg()}"
-        f"</div><details><summary>{picture.title}: the numbers</summary>{behind}</details></figure>"
+        f"</div><details{shown}><summary>{picture.title}: the numbers</summary>{behind}</details>"
+        "</figure>"
     )
 
 
 def link(anchor: str, words: str) -> str:
     """A link to an anchor of the same page; only the words where there is none."""
     return f'<a href="#{anchor}">{words}</a>' if anchor else words
+
+
+class Section(NamedTuple):
+    """A part of a page. Its title and its body are safe."""
+
+    name: str
+    title: str
+    body: str
+
+
+def document(title: str, meta: Sequence[str], sections: Sequence[Section], footer: str) -> str:
+    """A page of these parts, which loads nothing and runs nothing; its first link leads to the last
+    part. All texts are safe."""
+    last = sections[-1]
+    return _PAGE.format(
+        title=title,
+        style=STYLE,
+        last=last.name,
+        last_title=last.title,
+        meta="\n".join(f'<p class="meta">{line}</p>' for line in meta),
+        nav="".join(f'<a href="#{one.name}">{one.title}</a>' for one in sections),
+        body="\n".join(map(_section, sections)),
+        footer=footer,
+    )
+
+
+def _section(one: Section) -> str:
+    head = f'<h2 id="h-{one.name}">{one.title}</h2>'
+    return f'<section id="{one.name}" aria-labelledby="h-{one.name}">{head}{one.body}</section>'
+
+
+_PAGE: Final = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; \
+base-uri 'none'; form-action 'none'">
+<meta name="referrer" content="no-referrer">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<header>
+<a class="skip" href="#{last}">Skip to: {last_title}</a>
+<h1>{title}</h1>
+{meta}
+<nav aria-label="Parts of the page">{nav}</nav>
+</header>
+<main>
+{body}
+<footer>{footer}</footer>
+</main>
+</body>
+</html>
+"""

@@ -41,6 +41,10 @@ nav a{margin-right:1.2rem}
 .concerns{list-style:none;margin:0;padding:.5rem .9rem;background:var(--badbg);border-radius:.5rem}
 .concerns li{display:flex;gap:.6rem;padding:.15rem 0;overflow-wrap:anywhere}
 .concerns li>span{min-width:0}
+code{font:.85em ui-monospace,monospace;background:var(--track);border-radius:.25rem;
+padding:.05rem .3rem;display:inline-block;max-width:100%;overflow-wrap:anywhere}
+.concerns.quiet{background:var(--card);border:1px solid var(--line)}
+.quiet .sign{color:var(--soft)}
 .sign{flex:none;width:1.1rem;text-align:center;color:var(--bad);font-weight:700}
 .links{font-size:.87rem}.links a{margin-right:.25rem}
 .calm{color:var(--good)}
@@ -48,7 +52,7 @@ figure{margin:0 0 1.4rem;min-width:0}
 figcaption{font-weight:600;margin-bottom:.4rem}
 .scroll{overflow-x:auto}
 svg{display:block;width:100%;height:auto;font:11.5px system-ui,sans-serif;fill:var(--ink)}
-svg.timeline{min-width:50rem}
+svg.timeline{min-width:50rem}svg.night{min-width:38rem}
 .money{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,19rem),1fr));
 gap:1.2rem 2rem}
 .money svg{font-size:12.5px;max-width:28rem}
@@ -61,6 +65,7 @@ text.number{font-size:10.5px}
 text.in{fill:#fff;font-size:10.5px}
 .price{font-weight:600;text-decoration:none}
 .price.break{fill:var(--bad)}.price.compaction{fill:var(--warn)}
+text.sign{fill:var(--bad)}
 .grid,.axis{stroke:var(--line);fill:none}
 .edge{stroke:var(--ink);stroke-width:1.4;fill:none}
 .guide{stroke-dasharray:3 3;fill:none}.guide.break{stroke:var(--bad)}
@@ -114,7 +119,7 @@ footer{color:var(--soft);font-size:.85rem;margin:2rem 0}
 @media(max-width:30rem){body{font-size:15px}header,main{padding:0 .8rem}
 .tiles{grid-template-columns:repeat(2,1fr)}.turn>summary small{white-space:normal}}
 @media print{:root{--bg:#fff;--card:#fff}body{font-size:10pt}header,main{max-width:none;padding:0}
-nav,.skip{display:none}svg.timeline{min-width:0}.scroll{overflow:visible}
+nav,.skip{display:none}svg.timeline,svg.night{min-width:0}.scroll{overflow:visible}
 .tiles{grid-template-columns:repeat(5,1fr)}
 .tile,figure,.concerns li,.steps li{break-inside:avoid}*{print-color-adjust:exact;
 -webkit-print-color-adjust:exact}

@@ -65,10 +65,11 @@ def usage_figures(found: Attribution, text: PageText, anchor: RowAnchor) -> Iter
         names = {key: f"{key}. {title}" for key, title in found.titles.items()}
         rows = table_of(by, found.rows(by), names if by in IN_ORDER else {})
         if any(row.key for row in rows.rows):
-            yield _figure(rows, text, anchor)
+            yield usage_figure(rows, text, anchor)
 
 
-def _figure(rows: UsageTable, text: PageText, anchor: RowAnchor) -> str:
+def usage_figure(rows: UsageTable, text: PageText, anchor: RowAnchor) -> str:
+    """The rows of a grouping as bars."""
     shown = dearest(rows, _MOST)
     total = rows.total
     title = f"By {NAMES[rows.by]}"

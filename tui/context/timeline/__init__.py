@@ -3,6 +3,7 @@
 SessionTimeline(prices).extend(records)    steps in order, bars by lane, marks, sums
 """
 
+from tui.context.timeline.checks import check_in
 from tui.context.timeline.fold import MARKS, SessionTimeline
 from tui.context.timeline.lanes import Lane, LaneGroup, Sums
 from tui.context.timeline.sizes import Parts
@@ -20,4 +21,5 @@ __all__ = [
     "SessionTimeline",
     "Sums",
     "TimelineStep",
+    "check_in",
 ]

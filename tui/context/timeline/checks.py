@@ -41,6 +41,7 @@ _RED_OUTPUT: Final = late_pattern(
     r"|^error(?:\[E\d+\])?: |\berror TS\d|\bFound [1-9]\d* errors?\b",
     re.MULTILINE,
 )
+_NOTHING_RAN: Final = late_pattern(r"^Ran 0 tests in |\bno tests ran\b", re.MULTILINE)
 _GREEN_OUTPUT: Final = late_pattern(
     r"\b[1-9]\d* pass(?:ed|ing)\b|test result: ok|^ok\b|\b0 errors?\b|\bno (?:issues|errors)\b"
     r"|All checks passed|^OK\b",
@@ -56,7 +57,7 @@ def check_in(command: str) -> str:
 
 def verdict_of(command: str, result: dict[str, Any]) -> Verdict:
     """Judge a check by its exit code, and where that is of another command in the same line, by the
-    last lines that it printed. "" where neither says so."""
+    last lines that it printed. "" where neither says so, and where no test ran."""
     code = object_of(result.get("details")).get("exit_code")
     failed = code != 0 if isinstance(code, int) else result.get("is_error") is True
     if failed:
@@ -67,5 +68,6 @@ def verdict_of(command: str, result: dict[str, Any]) -> Verdict:
         text = text_of(blocks_of(result.get("content")))[-_TAIL:]
         if _RED_OUTPUT.search(text):
             return "red"
-        return "green" if _GREEN_OUTPUT.search(text) else ""
-    return "green"
+        return "green" if _GREEN_OUTPUT.search(text) and not _NOTHING_RAN.search(text) else ""
+    text = text_of(blocks_of(result.get("content")))[-_TAIL:]
+    return "" if _NOTHING_RAN.search(text) else "green"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time as system_time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 
 FileState: TypeAlias = Literal["", "damaged", "empty", "unreadable"]
 """How far a file could be read: "" for all of it."""
+
+FileChoice: TypeAlias = Callable[[SessionFileState], bool]
+"""True for a file that is to be looked into."""
 
 _DATABASE: Final = CacheDatabase(
     "usage.sqlite3",
@@ -106,12 +109,21 @@ def _nobody(done: int, of: int) -> None:
     """For callers that do not want to know the progress."""
 
 
-def bills_in(home: Folders, progress: ReadProgress = _nobody) -> list[BilledSession]:
-    """The bills of all sessions, the one changed last first; each bill once."""
+def _every(file: SessionFileState) -> bool:  # noqa: ARG001 - one that chooses has it
+    """For callers that want all files."""
+    return True
+
+
+def bills_in(
+    home: Folders, progress: ReadProgress = _nobody, *, among: FileChoice = _every
+) -> list[BilledSession]:
+    """The bills of all sessions, the one changed last first; each bill once. `among` chooses the
+    files that are looked into."""
     with gc_pause():
-        own = _known(home.cache, scan(home), progress)
+        own = _known(home.cache, [*filter(among, scan(home))], progress)
         counted = {id_ for _, about in own for id_ in about.counted}
-        left = [file for file in scan_children(home) if id_of(Path(file[1])) not in counted]
+        children = filter(among, scan_children(home))
+        left = [file for file in children if id_of(Path(file[1])) not in counted]
         children = _known(home.cache, left, _nobody, prune=False)
         return [*_once_each(own), *_of_parents(children, own)]
 

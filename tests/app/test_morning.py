@@ -1,0 +1,619 @@
+"""The report over sessions of a night: red comes first, nothing is left out, nothing flatters."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.app.test_session_page import HOSTILE, KEY, Page
+from tests.support.clock import FakeClock
+from tests.support.spent_session import OPUS, OTHER, Told, call, said, usage
+from tui.cli import main
+from tui.core.clock import timestamp
+from tui.core.paths import folders
+from tui.core.standard_output import cells
+from tui.session.chain import all_linked
+from tui.session.lock import SessionLock
+from tui.session.records import Header, Record
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+BEGUN = NOW - timedelta(hours=2)
+SINCE = ("--since", "3h")
+FORMS = ("text", "markdown", "html", "json")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield tmp_path
+    monkeypatch.undo()
+    time.tzset()
+
+
+class Night(Told):
+    """A session of last night, as its records tell it."""
+
+    def __init__(self, prompt: str = "Fix the parser", now: datetime = BEGUN) -> None:
+        super().__init__(now=now)
+        if prompt:
+            self.prompt(prompt)
+
+    def run(self, command: str, code: int, output: str = "", id_: str = "") -> Record:
+        """A command that the model runs, with how it ended."""
+        name = id_ or f"c{len(self.records)}"
+        self.answer(usage(100, 10), call(name, "run_command", command=command))
+        return self.came(name, "run_command", output, exit_code=code)
+
+    def came(self, id_: str, name: str, output: str = "", **details: Any) -> Record:
+        """A result as the record has it."""
+        bad = details.get("exit_code", 0) != 0
+        return self.tell(
+            "tool_result", call_id=id_, name=name, content=said(output), is_error=bad, seconds=1.0,
+            details=details,
+        )  # fmt: skip
+
+    def edit(self, path: str) -> None:
+        self.answer(usage(100, 10), call(f"e{len(self.records)}", "write_file", path=path))
+        id_ = f"e{len(self.records) - 1}"
+        self.came(id_, "write_file", path=f"/w/{path}", before_sha256=None, after_sha256="b")
+
+    def ends(self, words: str = "Done: everything works.") -> None:
+        self.answer(usage(100, 10), *said(words))
+
+
+def written(
+    told: Told, id_: str = "0123456789ab", *, cwd: str = "/w", changed: datetime | None = None,
+    **more: Any,
+) -> Path:  # fmt: skip
+    """Write a session's file as it was when its last record was written."""
+    folder = folders().sessions / "w-1"
+    folder.mkdir(parents=True, exist_ok=True)
+    created = told.records[0].time if told.records else timestamp(BEGUN)
+    stamp = datetime.fromisoformat(created)
+    path = folder / f"{stamp:%Y%m%dT%H%M%SZ}-{id_}.jsonl"
+    header = Header(id_, created, cwd, "holdfast 1", **more)
+    lines = [header.to_line(), *(record.to_line() for record in told.records)]
+    path.write_bytes(b"".join(all_linked(lines)))
+    at(path, changed or told.now)
+    return path
+
+
+def written_below(parent: Path, told: Told, id_: str) -> Path:
+    """Write the session of a sub-agent."""
+    path = written(told, id_)
+    folder = parent.with_suffix("")
+    folder.mkdir(exist_ok=True)
+    return path.rename(folder / path.name)
+
+
+def at(path: Path, then: datetime) -> None:
+    os.utime(path, (then.timestamp(), then.timestamp()))
+
+
+def report(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main.main(["report", *(words if "--since" in words else (*SINCE, *words))]) == 0
+    return capsys.readouterr().out
+
+
+def data(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    return json.loads(report(capsys, "--format", "json", *words))
+
+
+def found(capsys: pytest.CaptureFixture[str], kind: str, *words: str) -> list[str]:
+    """The findings of a kind, in words."""
+    value = data(capsys, *words)
+    every = [*value["findings"], *(one for s in value["sessions"] for one in s["findings"])]
+    return [one["text"] for one in every if one["kind"] == kind]
+
+
+def verdict(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    return report(capsys, *words).splitlines()[2]
+
+
+def test_red_comes_first_and_the_models_claim_is_told_beside_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = Night()
+    told.run("pytest -q", 1, "E   assert 1 == 2\n1 failed\n[exit code 1 · 0.2 s]")
+    told.ends("All tests pass now.")
+    written(told)
+    text = report(capsys)
+    assert text.splitlines()[2].startswith("1 red, 1 ended while red")
+    assert "pytest was red when last run: pytest -q" in text
+    said_so = 'The model ended its turn while pytest was red. It wrote: "All tests pass now."'
+    assert said_so in text
+    assert "holdfast -r 0123456789ab" in text
+    page = Page(report(capsys, "--format", "html"))
+    assert page.text.index("1 red, 1 ended while red") < page.text.index("Asked")
+    assert "E assert 1 == 2" in page.text, "the record's own words are the evidence"
+
+
+def test_what_turned_green_again_is_not_red(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night()
+    told.run("pytest -q", 1, "1 failed")
+    told.edit("a.py")
+    told.run("pytest -q", 0, "1 passed")
+    told.run("./deploy.sh", 1)
+    told.run("./deploy.sh", 0)
+    told.ends()
+    written(told)
+    assert verdict(capsys) == "Nothing is red: 2 checks ran, in 1 of 1 session."
+
+
+def test_that_nothing_was_checked_is_no_praise(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night()
+    told.edit("a.py")
+    told.ends("Finished, all good.")
+    written(told)
+    assert verdict(capsys) == (
+        "Nothing is red: no test, linter or build ran, so nothing was checked. But 1 unchecked."
+    )
+    (words,) = found(capsys, "unchecked")
+    assert words == "1 file changed (a.py) and no test, linter or build ran."
+
+
+def test_files_changed_after_the_last_green_check_are_unchecked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = Night()
+    told.edit("a.py")
+    told.run("pytest", 0, "3 passed")
+    told.edit("b.py")
+    told.ends()
+    written(told)
+    assert found(capsys, "unchecked") == ["1 file changed (b.py) after the last green check."]
+
+
+def test_a_test_run_without_tests_is_not_green(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night()
+    told.edit("a.py")
+    told.run("python -m unittest", 0, "\nRan 0 tests in 0.000s\n\nOK\n[exit code 0 · 0.1 s]")
+    told.ends()
+    written(told)
+    assert found(capsys, "unchecked")
+    assert data(capsys)["summary"]["checks"] == 0
+
+
+def test_commands_and_writes_that_failed_last_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night()
+    told.run("./deploy.sh", 3, "no route")
+    told.run("grep -r nothing .", 1)
+    told.answer(usage(1, 1), call("w", "write_file", path="x.py"))
+    told.tell(
+        "tool_result", call_id="w", name="write_file", content=said("not read"), is_error=True
+    )
+    told.ends()
+    written(told)
+    assert found(capsys, "failed") == [
+        "Run ./deploy.sh: exit code 3, and not tried again with success.",
+        "Write x.py: failed, and not tried again with success.",
+    ]
+
+
+def test_refusals_say_who_and_why_and_are_no_failures(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night()
+    for id_ in ("a", "b"):
+        told.answer(usage(1, 1), call(id_, "run_command", command="rm -rf build"))
+        told.tell(
+            "permission", call_id=id_, tool="run_command", subject="rm -rf build", answer="no",
+            by="default", reason="It deletes folders.",
+        )  # fmt: skip
+        told.tell(
+            "tool_result", call_id=id_, name="run_command", content=said("no"), is_error=True,
+            summary="denied", details={},
+        )  # fmt: skip
+    told.ends()
+    written(told)
+    (words,) = found(capsys, "refused")
+    assert words == "Run rm -rf build: Refused by the default rules (It deletes folders.)."
+    assert data(capsys)["summary"]["refused"] == 2
+    assert found(capsys, "failed") == []
+
+
+def test_a_session_that_died_is_told_with_what_it_was_doing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = Night()
+    told.answer(usage(1, 1), call("a", "run_command", command="make all"))
+    told.tell("intent", call_id="a", tool="run_command", effect="run", label="make all")
+    written(told)
+    (died,) = found(capsys, "died")
+    assert died == "The program ended during: Run make all. No record says why."
+    (open_,) = found(capsys, "unfinished")
+    assert open_.startswith("Run make all: no result; ")
+    assert data(capsys)["sessions"][0]["state"] == "died"
+
+
+def test_a_question_that_nobody_answered_waits(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night()
+    questions = [{"header": "DB", "question": "Which database?"}]
+    told.answer(usage(1, 1), call("q", "ask_user", questions=questions))
+    written(told)
+    assert found(capsys, "waiting") == ["Asked, and nobody has answered: Which database?"]
+    assert found(capsys, "died") == []
+    assert found(capsys, "unfinished") == []
+
+
+def test_errors_and_parked_requests_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night()
+    told.tell("request", n=1, model=OPUS, messages=1)
+    told.tell("error", error_class="overloaded", message="Overloaded.", hint="Wait.")
+    written(told)
+    other = Night("Go on")
+    other.tell("request", n=1, model=OPUS, messages=1)
+    other.tell("parked", until="2026-12-01T00:00:00Z", reason="limit", error_class="rate_limit")
+    written(other, "fedcba987654")
+    (error,) = found(capsys, "error")
+    assert error.endswith(": Overloaded.")
+    (parked,) = found(capsys, "parked")
+    assert parked.startswith("Parked until ")
+    assert found(capsys, "died") == []
+
+
+def test_rewinds_and_what_they_left_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night("Keep this")
+    told.ends("Kept.")
+    last = told.records[-1].id
+    left = told.prompt("Throw this away")
+    told.ends("Thrown.")
+    told.tell("rewind", after=last, target=left.id, left=told.records[-1].id, prompts=1)
+    written(told)
+    undone = found(capsys, "undone")
+    assert undone[0].startswith("Rewound 1 prompt")
+    assert undone[1] == "1 prompt on branches that were left: Throw this away"
+    assert "1 of 1 prompt answered to the end; 1 prompt undone" in report(capsys)
+
+
+def test_an_unknown_price_is_said_and_never_zero(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night()
+    told.answer(usage(1_000, 10), *said("Done."), model=OTHER)
+    written(told)
+    text = report(capsys)
+    assert "Cost: price unknown, 1,010 tokens." in text
+    assert "$0" not in text
+    assert "No price is known for llama3" in text
+    assert data(capsys)["summary"]["money"] == {
+        "cost_usd": None, "tokens": 1_010, "tokens_without_price": 1_010,
+    }  # fmt: skip
+
+
+def test_only_what_is_in_the_span_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night("Long ago", NOW - timedelta(days=3))
+    told.ends()
+    told.now = BEGUN
+    told.prompt("Last night")
+    told.ends()
+    written(told)
+    value = data(capsys)
+    assert [one["words"] for one in value["sessions"][0]["asked"]] == ["Last night"]
+    assert value["summary"]["money"]["tokens"] == 110
+    value = data(capsys, "--since", "4d", "--until", "2d")
+    assert [one["words"] for one in value["sessions"][0]["asked"]] == ["Long ago"]
+    assert value["sessions"][0]["state"] == "went on after that"
+
+
+def test_a_fork_counts_once(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night()
+    told.ends()
+    written(told)
+    told.now += timedelta(minutes=5)
+    told.prompt("In the copy")
+    told.ends()
+    written(told, "fedcba987654", origin="0123456789ab")
+    value = data(capsys)
+    assert value["summary"]["prompts"] == 2
+    assert value["summary"]["money"]["tokens"] == 220
+
+
+class TestSubAgents:
+    def test_what_is_red_in_one_is_red(self, capsys: pytest.CaptureFixture[str]) -> None:
+        told = Night()
+        told.ends("The sub-agent did it.")
+        child = Night("Write the lexer")
+        child.run("pytest -q", 1, "1 failed")
+        child.ends()
+        written_below(written(told), child, "fedcba987654")
+        assert found(capsys, "red") == [
+            "Sub-agent fedcba987654: pytest was red when last run: pytest -q"
+        ]
+        assert data(capsys)["summary"]["sessions"] == 1
+
+    def test_what_was_green_later_above_it_is_not(self, capsys: pytest.CaptureFixture[str]) -> None:
+        child = Night("Write the lexer")
+        child.run("pytest -q", 1, "1 failed")
+        told = Night(now=child.now + timedelta(minutes=1))
+        told.run("pytest -q", 0, "1 passed")
+        told.ends()
+        written_below(written(told), child, "fedcba987654")
+        assert found(capsys, "red") == []
+
+    def test_what_one_changed_is_unchecked_unless_it_checked(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        told = Night()
+        told.tell(
+            "file_change", call_id="t", session="fedcba987654", path="/w/lexer.py",
+            before_sha256=None, after_sha256="b",
+        )  # fmt: skip
+        told.ends()
+        path = written(told)
+        child = Night("Write the lexer")
+        written_below(path, child, "fedcba987654")
+        (words,) = found(capsys, "unchecked")
+        assert words.startswith("1 file changed (lexer.py)")
+        child.run("pytest -q", 0, "1 passed")
+        written_below(path, child, "fedcba987654")
+        assert found(capsys, "unchecked") == []
+
+
+class TestNotKnown:
+    def test_damage_is_a_row(self, capsys: pytest.CaptureFixture[str]) -> None:
+        told = Night()
+        told.ends()
+        path = written(told)
+        path.write_bytes(path.read_bytes() + b'{"type":"tool_res')
+        at(path, told.now)
+        (words,) = found(capsys, "unknown")
+        assert words.startswith("Damage in the file, line 4 ")
+        assert "damaged" in data(capsys)["sessions"][0]["state"]
+
+    def test_a_file_that_is_no_session_is_a_row(self, capsys: pytest.CaptureFixture[str]) -> None:
+        path = written(Night())
+        path.write_bytes(b"\0" * 4_000)
+        at(path, NOW)
+        assert "It changed in this time; what was done in it can't be read." in found(
+            capsys, "unknown"
+        )
+
+    def test_a_file_that_cannot_be_opened_is_a_row(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path = written(Night())
+        path.unlink()
+        path.symlink_to("/nowhere")
+        (words,) = found(capsys, "unknown")
+        assert words.startswith("Can't read ")
+
+    def test_a_clock_that_jumped_is_a_row(self, capsys: pytest.CaptureFixture[str]) -> None:
+        told = Night()
+        told.now -= timedelta(minutes=30)
+        told.ends()
+        told.now = NOW + timedelta(days=2)
+        told.prompt("From the future")
+        told.ends()
+        written(told, changed=NOW)
+        words = found(capsys, "unknown")
+        assert any(one.startswith("The clock jumped back by 30 min") for one in words)
+        assert any("from the future" in one for one in words)
+
+    def test_a_file_that_changed_without_a_record_is_a_row(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        told = Night(now=NOW - timedelta(days=3))
+        told.ends()
+        written(told, changed=NOW)
+        (words,) = found(capsys, "unknown")
+        assert words.startswith("The file changed, but no record in it is of this time")
+
+    def test_other_agents_sessions_are_named(
+        self, home: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        folder = home / ".claude" / "projects" / "x"
+        folder.mkdir(parents=True)
+        (folder / "a.jsonl").write_text("{}\n")
+        assert found(capsys, "unknown") == ["1 session of Claude Code: not looked into."]
+
+
+def test_a_session_that_runs_is_shown_as_running(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night()
+    told.answer(usage(1, 1), call("a", "run_command", command="pytest -q"))
+    lock = SessionLock(written(told), clock=FakeClock())
+    lock.take()
+    try:
+        assert data(capsys)["sessions"][0]["state"] == "running"
+        assert found(capsys, "died") == []
+        assert verdict(capsys).startswith("Nothing is red so far: ")
+        assert "1 session, 1 still open;" in report(capsys)
+    finally:
+        lock.release()
+
+
+def test_nothing_ran_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert verdict(capsys) == "Nothing ran."
+    Page(report(capsys, "--format", "html"))
+
+
+def test_the_usual_time_is_since_yesterday_evening(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["report", "--format", "json"]) == 0
+    since = datetime.fromisoformat(json.loads(capsys.readouterr().out)["since"])
+    yesterday = (datetime.now(UTC) - timedelta(days=1)).date()
+    assert (since.date(), since.hour, since.minute) == (yesterday, 18, 0)
+
+
+def test_yesterday_is_a_time(capsys: pytest.CaptureFixture[str]) -> None:
+    value = data(capsys, "--since", "yesterday", "--until", "today")
+    assert value["since"][11:19] == value["until"][11:19] == "00:00:00"
+    assert main.main(["report", "--since", "today", "--until", "yesterday"]) == 2
+
+
+def test_only_the_sessions_of_a_folder(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Night()
+    told.ends()
+    path = written(told)
+    place = home / "here"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    assert data(capsys, "--here")["sessions"] == []
+    own = folders().sessions_of(place)
+    own.mkdir(parents=True)
+    shutil.copy2(path, own)
+    assert len(data(capsys, "--here")["sessions"]) == 1
+
+
+def test_tasks_of_a_run_that_are_not_done(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night("")
+    told.tell("task", index=0, group="g", text="one")
+    told.prompt("one")
+    told.ends()
+    target = home / "project"
+    written(told, cwd=str(target))
+    tasks = [
+        {"index": 0, "group": "g", "task": "one", "status": "completed", "unchanged": True},
+        {"index": 1, "group": "g", "task": "two", "status": "failed", "message": "tests red"},
+        {"index": 2, "group": "g", "task": "three"},
+    ]
+    tasks[0]["session_id"] = "0123456789ab"
+    state = {"task_file": f"{target}/tasks.md", "sha256": "", "tasks": tasks}
+    folder = target / ".holdfast" / "run"
+    folder.mkdir(parents=True)
+    (folder / "state.json").write_text(json.dumps(state | {"started_at": timestamp(BEGUN)}))
+    value = data(capsys)
+    assert value["tasks"] == {"completed without a change": 1, "failed": 1, "pending": 1}
+    assert value["sessions"][0]["started_by"] == "task file"
+    unfinished = found(capsys, "unfinished")
+    assert unfinished[0].startswith("Task 2 of tasks.md, two: failed: tests red.")
+    assert unfinished[1] == "1 task of tasks.md not begun; no run works on them."
+    (folder / "state.json").write_text("{")
+    assert any("Can't read the run's state" in one for one in found(capsys, "unknown"))
+
+
+def test_how_a_session_began_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night()
+    told.ends()
+    for id_, started in (("aaaaaaaaaaaa", "print"), ("bbbbbbbbbbbb", "background")):
+        written(told, id_, started=started)
+    written(told, "cccccccccccc")
+    assert [one["started_by"] for one in data(capsys)["sessions"]] == [
+        "-p", "background", "not recorded",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_sessions_contain_is_only_text(capsys: pytest.CaptureFixture[str], form: str) -> None:
+    told = Night(f"key {KEY} " + " ".join(HOSTILE))
+    told.prompt(HOSTILE[4] + " and more")
+    told.prompt("y" * 58 + " " + KEY)
+    told.run("./sign.sh " + "y" * 285 + " " + KEY, 1)
+    for nasty in HOSTILE:
+        told.run(f"pytest {nasty}", 1, nasty * 3)
+        told.run(f"x {nasty}", 1, nasty * 3)
+    told.run("./sign.sh", 1, f"{'x' * 1_150}\n{KEY}\nline")
+    told.tell("error", error_class=HOSTILE[0], message=HOSTILE[2], hint=HOSTILE[3])
+    written(told, "$(touch x);", cwd="/w/" + HOSTILE[1])
+    text = report(capsys, "--format", form)
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert KEY[:18] not in text
+    assert "holdfast -r $(touch" not in text
+    if form == "html":
+        page = Page(text)
+        assert not {"script", "img", "iframe", "object"} & {*page.tags}
+        assert all(link.startswith("#") for link in page.links)
+        assert {link[1:] for link in page.links} <= {*page.ids}
+        assert len(page.ids) == len({*page.ids})
+        assert not [name for name, _ in page.attributes if name.startswith("on")]
+        assert "default-src 'none'" in text
+    if form == "markdown":
+        assert "<script" not in text.replace("\\<", "")
+
+
+def test_each_claim_leads_to_its_session(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night()
+    record = told.run("pytest", 1, "1 failed")
+    told.ends()
+    written(told)
+    page = Page(report(capsys, "--format", "html"))
+    assert "#n1-0" in page.links
+    assert "n1-0" in page.ids
+    assert record.id in page.text
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_lines_fit_the_terminal(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Night("直してください " * 20)
+    told.run("pytest " + "x" * 300, 1, "failed")
+    told.edit("a/" * 60 + "b.py")
+    told.ends("漢字 " * 60)
+    written(told)
+
+    def columns(_stream: object) -> int:
+        return width
+
+    monkeypatch.setattr("tui.cli.report.terminal_width", columns)
+    lines = report(capsys).splitlines()
+    assert max(map(cells, lines)) <= width
+    assert all(ord(char) < 0x2500 or ord(char) > 0x2E80 for line in lines for char in line)
+
+
+def test_a_report_is_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "night.html"
+    report(capsys, "--format", "html", "-o", str(file))
+    Page(file.read_text())
+    assert main.main(["report", "-o", str(file)]) == 1
+
+
+def test_sessions_outside_of_the_span_are_not_read(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    actual = os.open
+
+    def watched(path: Any, *given: Any, **more: Any) -> int:
+        opened.append(str(path))
+        return actual(path, *given, **more)
+
+    old = Night("Old", NOW - timedelta(days=30))
+    for _ in range(30):
+        old.run("pytest", 1, "failed " * 50)
+    old.ends()
+    for number in range(960):
+        written(old, f"{number:012x}")
+    new = Night()
+    for _ in range(30):
+        new.run("pytest", 0, "passed " * 50)
+        new.edit("a.py")
+    new.ends()
+    for number in range(40):
+        written(new, f"f{number:011x}")
+    data(capsys)  # what is loaded once, is
+    shutil.rmtree(folders().cache)
+    monkeypatch.setattr(os, "open", watched)
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    value = data(capsys)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    assert value["summary"]["sessions"] == 40
+    read = {one for one in opened if one.endswith(".jsonl")}
+    assert len(read) == 40
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert spent < 3
+
+
+def test_a_page_of_a_thousand_sessions_stays_small(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night("Fix " + "the parser " * 20)
+    for number in range(12):
+        told.run(f"./deploy{number}.sh", 1, "no route to that host " * 50)
+    told.ends()
+    for number in range(1_000):
+        written(told, f"{number:012x}")
+    text = report(capsys, "--format", "html")
+    assert len(text.encode()) < 3_000_000
+    page = Page(text)
+    assert {link[1:] for link in page.links} <= {*page.ids}
+    assert "12,000 failed" in page.text
+    assert "more sessions in the table only" in page.text

@@ -1,0 +1,11 @@
+"""A report over all sessions of a night: asked, done, refused, undone, red, waiting, money.
+
+`gather` collects it from the files, `session_night` judges one session, `findings` is what it
+consists of, `words` says it as lines or Markdown, `page` draws it. It is worked out from the
+records; what a model says of its work counts for nothing.
+"""
+
+from tui.app.morning.findings import Morning, NightFinding, NightSpan
+from tui.app.morning.gather import NightPlaces, morning_of
+
+__all__ = ["Morning", "NightFinding", "NightPlaces", "NightSpan", "morning_of"]

@@ -1,0 +1,565 @@
+"""One session in a span of time: what was asked and done, and all that went otherwise. Pure.
+
+Everything is worked out from the records. What the model says of its work counts for nothing: its
+words are quoted only beside a check that was red when it wrote them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from tui.app.morning.findings import NightFinding, NightPrompt, NightSpan, SessionNight
+from tui.app.session_page.glance import REFUSED, answered, last_checks, last_of, outcome_of
+from tui.app.session_report import Turn, allowed_by, models, turns
+from tui.context.frame import FRAME
+from tui.context.interrupted_calls import Interrupted, interrupted_calls
+from tui.context.timeline import SessionTimeline, TimelineStep, check_in
+from tui.core import facts
+from tui.core.config import Price
+from tui.core.dataclass import dataclass, field, replace
+from tui.core.errors import words as class_in_words
+from tui.core.formatting import moment_of, money, plural
+from tui.core.messages import Block, blocks_of, list_of, object_of, string_of, text_of, tool_calls
+from tui.core.redaction import mask
+from tui.core.retold import retold, retold_lines
+from tui.core.text_cleaning import one_line, printed_text
+from tui.session.reader import LoadedSession
+from tui.session.records import (
+    CHECKPOINT,
+    FILE_CHANGE,
+    JOB_ENDED,
+    Header,
+    Record,
+    is_prompt,
+    title_of,
+)
+from tui.tools.registry import title as call_title
+from tui.tools.registry import words_of
+
+_QUOTED: Final = 160
+_EVIDENCE: Final = 1_200
+_LINES: Final = 8
+_NAMED: Final = 5
+"""Places of damage that get a row of their own."""
+_AHEAD: Final = timedelta(minutes=2)
+"""Time by which a record may be ahead of this machine's clock without a word about it."""
+_COMMIT: Final = re.compile(r"\bgit\b[^|;&\n]*\bcommit\b")
+_NO_COMMIT: Final = re.compile(r"nothing to commit|nothing added to commit|--dry-run")
+_COMMITTED: Final = re.compile(r"^\[(.+ [0-9a-f]{7,40})\] (.*)$", re.MULTILINE)
+_LOOKS: Final = re.compile(r"\s*(?:git\s+(?:diff|grep)|e?grep|fgrep|rg|diff|cmp|test|\[|which)\s")
+"""Commands that say no by exit code 1, which is no failure."""
+_EFFECTS: Final = frozenset({"execute", "edit"})
+_STARTED: Final[Mapping[str, str]] = {
+    "print": "-p",
+    "background": "background",
+}
+_OWN: Final = frozenset({"claimed", "unchecked", "waiting"})
+"""The kinds of findings of a sub-agent that say nothing of the session that it worked for."""
+_OUTCOMES: Final[Mapping[str, str]] = {
+    "never_started": "it never began",
+    "finished_result_lost": "it may have finished; its result is lost",
+    "unknown": "whether it had an effect isn't known",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSession:
+    """What is known of a session besides its file. `running`: a program has it open; `state` is
+    that of its process in the background, in words; `asks` is what that waits for."""
+
+    running: bool = False
+    state: str = ""
+    asks: str = ""
+    answer: str = ""
+    """The command that answers it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NightScope:
+    """By what a session is judged. `copied` are records that another session has, too."""
+
+    span: NightSpan
+    now: datetime
+    prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    known: LiveSession = LiveSession()
+    copied: Collection[str] = ()
+    sub_agents: Sequence[SessionNight] = ()
+    """Those that worked for it in the span."""
+
+
+def session_night(night: SessionNight, loaded: LoadedSession, setting: NightScope) -> bool:
+    """Fill in what a session did in a span. False where none of its records is of that time."""
+    work = _Work.of(night, loaded, setting)
+    if not any(map(work.counts, work.records)):
+        return False
+    titles = [one for one in work.records if one.type == "title" and one.data.get("title")]
+    asked = next(filter(is_prompt, work.records), None)
+    night.title = _first_words(asked) if asked else ""
+    night.title = _cut(string_of(titles[-1].data["title"])) if titles else night.title
+    night.folder = loaded.header.cwd
+    night.branch = _git_branch(work.branch)
+    night.models = tuple(models(work.mine))
+    inside = [record for record in work.records if work.counts(record)]
+    night.first, night.last = inside[0].time, inside[-1].time
+    night.started_by = _begun_by(loaded.header, work.records)
+    prompts = (record for record in inside if is_prompt(record))
+    night.work.asked = [NightPrompt(one.id, one.time, _first_words(one)) for one in prompts]
+    outcome = outcome_of(work.mine, work.steps)
+    night.work.turns, night.work.answered = outcome.asked, outcome.answered
+    night.work.left = len(work.left(inside))
+    night.work.calls = sum(step.kind == "call" for step in work.steps)
+    night.work.files = tuple(outcome.files)
+    night.work.commits = [*work.commits()]
+    night.work.checkpoints = sum(record.type == CHECKPOINT for record in inside)
+    night.work.checks = sum(bool(step.verdict) for step in work.steps)
+    state, ended = work.end()
+    night.state = f"{state}, file damaged" if loaded.findings else state
+    checks = last_checks(work.timeline).items()
+    night.green = {name: step.time for name, step in checks if step.verdict == "green"}
+    night.rows += [
+        *work.red(),
+        *work.failed(),
+        *work.errors(),
+        *ended,
+        *work.unfinished(),
+        *work.jobs(),
+        *work.unchecked(),
+        *work.refused(inside),
+        *work.undone(inside),
+        *damage(loaded),
+        *work.clock(inside, setting.now),
+        *work.restarts(),
+    ]
+    for child in setting.sub_agents:
+        _add_sub_agent(night, child)
+    return True
+
+
+def _add_sub_agent(night: SessionNight, child: SessionNight) -> None:
+    """Add what a sub-agent did and left. A check that was green later, in the session that it
+    worked for, is not red any more."""
+    night.work.checks += child.work.checks
+    night.work.calls += child.work.calls
+    night.work.commits += child.work.commits
+    for row in child.rows:
+        check = row.words.partition(" was red when last run")[0] if row.kind == "red" else ""
+        if row.kind in _OWN or night.green.get(check, "") > row.time:
+            continue
+        words = f"Sub-agent {child.id}: {row.words}"
+        night.rows.append(row._replace(words=words, command=child.command))
+
+
+def damage(loaded: LoadedSession) -> Iterator[NightFinding]:
+    """Yield what in a file can't be read, or isn't understood."""
+    for finding in loaded.findings[:_NAMED]:
+        yield NightFinding("unknown", f"Damage in the file, {finding.where}: {finding.action}.")
+    if (more := len(loaded.findings) - _NAMED) > 0:
+        yield NightFinding(
+            "unknown", f"{plural(more, 'more place')} in the file damaged.", times=more
+        )
+
+
+def _git_branch(branch: Sequence[Record]) -> str:
+    frames = (record for record in reversed(branch) if record.type == FRAME)
+    frame = next(frames, None)
+    return string_of(object_of(frame.data.get("facts")).get("Git branch")) if frame else ""
+
+
+def _begun_by(header: Header, records: Sequence[Record]) -> str:
+    """Say who began a session, as far as its file tells."""
+    if any(record.type == "task" for record in records):
+        return "task file"
+    if header.started in _STARTED:
+        return _STARTED[header.started]
+    by_person = any(record.data.get("by") == "person" for record in records)
+    return "person" if by_person else "not recorded"
+
+
+@dataclass(slots=True)
+class _Work:
+    """A session up to the end of the span. `mine` are the turns that were worked on in it."""
+
+    night: SessionNight
+    span: NightSpan
+    known: LiveSession
+    records: Sequence[Record]
+    branch: Sequence[Record]
+    timeline: SessionTimeline
+    mine: list[Turn]
+    steps: list[TimelineStep]
+    copied: Collection[str]
+    sub_agents: Sequence[SessionNight] = ()
+    by_id: dict[str, Record] = field(default_factory=dict[str, Record])
+    calls: dict[str, Block] = field(default_factory=dict[str, Block])
+    denied: set[str] = field(default_factory=set[str])
+    """The calls that were refused."""
+    went_on: bool = False
+    """There are records after the span."""
+
+    @classmethod
+    def of(cls, night: SessionNight, loaded: LoadedSession, setting: NightScope) -> _Work:
+        span, copied = setting.span, setting.copied
+        every = records = loaded.records
+        if span.until is not None:
+            within = [n for n, one in enumerate(records) if not span.ends_before(one.time)]
+            records = records[: within[-1] + 1 if within else 0]
+            loaded = replace(loaded, records=records)
+        branch = loaded.branch
+        timeline = SessionTimeline(setting.prices)
+        timeline.extend(branch)
+        work = cls(night, span, setting.known, records, branch, timeline, [], [], copied)
+        work.sub_agents = setting.sub_agents
+        work.went_on = len(records) < len(every)
+        work.mine = [turn for turn in turns(branch) if any(work.counts(one) for one, _ in turn)]
+        work.by_id = {record.id: record for record in branch}
+        work.steps = [
+            step for step in timeline.steps if span.holds(step.time) and step.record not in copied
+        ]
+        for record in branch:
+            if record.type == "assistant":
+                for call in tool_calls(blocks_of(record.data.get("content"))):
+                    work.calls[string_of(call.get("id"))] = call
+            elif record.type == "permission" and record.data.get("answer") in REFUSED:
+                work.denied.add(string_of(record.data.get("call_id")))
+        return work
+
+    def counts(self, record: Record) -> bool:
+        """True if a record is of this session and of the span."""
+        return record.id not in self.copied and self.span.holds(record.time)
+
+    # Red
+
+    def red(self) -> Iterator[NightFinding]:
+        red = [step for step in last_checks(self.timeline).values() if step.verdict == "red"]
+        for step in red:
+            yield NightFinding(
+                "red",
+                f"{step.check} was red when last run: {_cut(self._command(step))}",
+                step.record,
+                step.time,
+                self._printed(step.record),
+            )
+        last = self.mine[-1] if self.mine else []
+        if not red or not last or not answered(last):
+            return
+        record, fact = last_of(last)
+        said = _quoted(fact.text) if isinstance(fact, facts.AssistantMessage) else ""
+        names = ", ".join(step.check for step in red)
+        words = f"The model ended its turn while {names} was red."
+        yield NightFinding(
+            "claimed",
+            f"{words} It wrote: {said}" if said else words,
+            record.id if record else "",
+            record.time if record else "",
+        )
+
+    def _command(self, step: TimelineStep) -> str:
+        """The command of a check, whole: a label is cut."""
+        given = object_of(self.calls.get(step.call_id, {}).get("input"))
+        return string_of(given.get("command")) or step.label
+
+    def failed(self) -> Iterator[NightFinding]:
+        """What was last tried without success, and is no check."""
+        last: dict[str, tuple[Record, str, bool]] = {}
+        for record in self.branch:
+            if record.type == JOB_ENDED:
+                command, code = (
+                    one_line(string_of(record.data.get("command"))),
+                    record.data.get("exit_code"),
+                )
+                bad = not record.data.get("stopped_by") and code != 0
+                last[command] = record, call_title("run_command", command), bad
+            elif record.type == "tool_result" and (tried := self._tried(record)):
+                key, label = tried
+                last[key] = record, label, self._went_wrong(record, key)
+        for record, label, bad in last.values():
+            if bad and self.counts(record):
+                code = object_of(record.data.get("details")).get(
+                    "exit_code", record.data.get("exit_code")
+                )
+                how = f"exit code {code}" if isinstance(code, int) else "failed"
+                words = f"{_cut(label)}: {how}, and not tried again with success."
+                yield NightFinding(
+                    "failed", words, record.id, record.time, self._printed(record.id)
+                )
+
+    def _tried(self, record: Record) -> tuple[str, str] | None:
+        """What a call with effects was about, and its title; None for any other, and for checks."""
+        call_id = string_of(record.data.get("call_id"))
+        name = string_of(record.data.get("name"))
+        if words_of(name).kind not in _EFFECTS or call_id in self.denied:
+            return None
+        given = object_of(self.calls.get(call_id, {}).get("input"))
+        about = one_line(string_of(given.get("command") or given.get("path")))
+        if not about or (given.get("command") and check_in(about)):
+            return None
+        return about, call_title(name, about)
+
+    def _went_wrong(self, record: Record, command: str) -> bool:
+        code = object_of(record.data.get("details")).get("exit_code")
+        if code == 1 and _LOOKS.match(command):
+            return False
+        return record.data.get("is_error") is True or (isinstance(code, int) and code != 0)
+
+    def _printed(self, record: str) -> str:
+        """The last lines of a result."""
+        found = self.by_id.get(record)
+        if found is None:
+            return ""
+        text = string_of(found.data.get("text")) or text_of(blocks_of(found.data.get("content")))
+        text = mask(text)[0]
+        lines = printed_text(text).rstrip().splitlines()[-_LINES:]
+        return "\n".join(lines)[-_EVIDENCE:]
+
+    # What ended a turn, and the session
+
+    def errors(self) -> Iterator[NightFinding]:
+        for turn in self.mine:
+            record, fact = last_of(turn)
+            if record is None:
+                continue
+            if isinstance(fact, facts.ErrorRaised):
+                kind, message = class_in_words(fact.error_class), one_line(fact.message)
+                yield NightFinding(
+                    "error", f"{kind}: {_cut(message)}", record.id, record.time, fact.hint
+                )
+            elif isinstance(fact, facts.TurnInterrupted):
+                why = _cut(fact.reason) or "no reason recorded"
+                yield NightFinding("unfinished", f"Interrupted: {why}.", record.id, record.time)
+        for step in self.steps:
+            if step.kind == "request" and step.note:
+                yield NightFinding("unfinished", step.note, step.record, step.time)
+
+    def end(self) -> tuple[str, list[NightFinding]]:
+        """The state of the session, and the rows that say so."""
+        known = self.known
+        if self.went_on:
+            return "went on after that", []
+        if known.asks:
+            words = f"Asks: {_cut(known.asks)}"
+            row = NightFinding("waiting", words, "", self.night.last, command=known.answer)
+            return "waiting for you", [row]
+        asking = [*self._asking()]
+        rows = [self._question(call, record) for call, record in asking]
+        parked = self._parked()
+        if parked is not None:
+            rows.append(NightFinding("parked", _cut(_sentence(parked)), parked.id, parked.time))
+        if known.running:
+            return ("running, asks" if asking else "running"), rows
+        turn = self.mine[-1] if self.mine else []
+        record, fact = last_of(turn)
+        if parked is not None:
+            return "parked", rows
+        if asking:
+            return "asked, and not open", rows
+        if isinstance(fact, facts.ErrorRaised):
+            return "stopped by an error", rows
+        if isinstance(fact, facts.TurnInterrupted):
+            return "interrupted", rows
+        open_ = [step.label for step in self.timeline.running()]
+        if turn and is_prompt(turn[0][0]) and not answered(turn):
+            doing = f" during: {_cut(', '.join(open_))}" if open_ else " before its turn was over"
+            why = f" ({known.state})" if known.state else ""
+            words = f"The program ended{doing}. No record says why{why}."
+            last = record or turn[-1][0]
+            rows.append(NightFinding("died", words, last.id, last.time))
+            return "died", rows
+        return known.state or "ended", rows
+
+    def _asking(self) -> Iterator[tuple[Block, Record]]:
+        """The questions that have no answer, each with the record of its call."""
+        results = {
+            string_of(one.data.get("call_id")) for one in self.branch if one.type == "tool_result"
+        }
+        last = next((one for one in reversed(self.branch) if one.type == "assistant"), None)
+        if last is None or any(is_prompt(one) for one in self.branch[self.branch.index(last) :]):
+            return
+        for call in tool_calls(blocks_of(last.data.get("content"))):
+            asks = words_of(string_of(call.get("name"))).asks
+            if asks and string_of(call.get("id")) not in results:
+                yield call, last
+
+    def _question(self, call: Block, record: Record) -> NightFinding:
+        given = object_of(call.get("input"))
+        asked = [
+            string_of(object_of(one).get("question")) for one in list_of(given.get("questions"))
+        ]
+        words = (
+            " / ".join(filter(None, asked)) or string_of(given.get("title")) or "a plan to review"
+        )
+        return NightFinding(
+            "waiting",
+            f"Asked, and nobody has answered: {_cut(words)}",
+            record.id,
+            record.time,
+        )
+
+    def _parked(self) -> Record | None:
+        """The record by which the last request waits; None if it doesn't."""
+        for record in reversed(self.branch):
+            if record.type == "parked":
+                return record
+            if record.type in {"assistant", "error", "interrupt", "user", "request"}:
+                return None
+        return None
+
+    def unfinished(self) -> Iterator[NightFinding]:
+        """The calls that have no result."""
+        if self.known.running or self.went_on:
+            return
+        for call in interrupted_calls(self.branch):
+            record = self.by_id.get(call.record)
+            if words_of(call.tool).asks or record is None or not self.counts(record):
+                continue
+            label = _cut(call_title(call.tool, call.label))
+            words = f"{label}: no result; {_outcome(call)}."
+            yield NightFinding("unfinished", words, call.record, call.started or record.time)
+
+    def jobs(self) -> Iterator[NightFinding]:
+        """The commands in the background without an end."""
+        begun: dict[str, Record] = {}
+        results: set[str] = set()
+        for record in self.branch:
+            id_ = string_of(record.data.get("call_id"))
+            if record.type in {"job", "job_moved"}:
+                begun.setdefault(id_, record)
+            elif record.type == JOB_ENDED:
+                begun.pop(id_, None)
+            elif record.type == "tool_result":
+                results.add(id_)
+                if not object_of(record.data.get("details")).get("job"):
+                    begun.pop(id_, None)
+        for id_, record in begun.items():
+            if id_ in results and self.counts(record) and not (self.known.running or self.went_on):
+                label = _cut(string_of(record.data.get("command")) or "a command")
+                words = f"In the background, without a recorded end: {label}"
+                yield NightFinding("unfinished", words, record.id, record.time)
+
+    # Done, refused, undone
+
+    def commits(self) -> Iterator[str]:
+        """The commits that commands made, as they printed them."""
+        for record in self.branch:
+            if record.type != "tool_result" or not self.counts(record):
+                continue
+            call = self.calls.get(string_of(record.data.get("call_id")), {})
+            command = string_of(object_of(call.get("input")).get("command"))
+            code = object_of(record.data.get("details")).get("exit_code")
+            if code != 0 or not _COMMIT.search(command):
+                continue
+            text = text_of(blocks_of(record.data.get("content")))
+            if _NO_COMMIT.search(f"{command}\n{text}"):
+                continue
+            named = _COMMITTED.findall(text)
+            yield from (f"{where}: {_cut(what)}" for where, what in named)
+            if not named:
+                yield _cut(one_line(command))
+
+    def unchecked(self) -> Iterator[NightFinding]:
+        """The files that were changed after the last check, if that was green."""
+        if any(step.verdict == "red" for step in last_checks(self.timeline).values()):
+            return
+        order = {record.id: place for place, record in enumerate(self.branch)}
+        green = [order.get(step.record, 0) for step in self.timeline.steps if step.verdict]
+        files = {step.record: step.files for step in self.steps}
+        files |= {one.id: (string_of(one.data["path"]),) for one in self._by_sub_agents()}
+        changed = [one for id_, one in self.by_id.items() if files.get(id_)]
+        changed = [one for one in changed if not green or order[one.id] > green[-1]]
+        if not changed:
+            return
+        names = [*dict.fromkeys(name for one in changed for name in files[one.id])]
+        what = f"{plural(len(names), 'file')} changed ({_cut(', '.join(map(_short, names)))})"
+        since = "after the last green check" if green else "and no test, linter or build ran"
+        last = changed[-1]
+        yield NightFinding("unchecked", f"{what} {since}.", last.id, last.time)
+
+    def _by_sub_agents(self) -> Iterator[Record]:
+        """The changes of sub-agents that didn't check them."""
+        checked = {one.id for one in self.sub_agents if one.green and not one.count("unchecked")}
+        for record in self.branch:
+            theirs = record.type == FILE_CHANGE and record.data.get("session") not in checked
+            if theirs and string_of(record.data.get("path")) and self.counts(record):
+                yield record
+
+    def refused(self, inside: Iterable[Record]) -> Iterator[NightFinding]:
+        rows: dict[str, NightFinding] = {}
+        for record, fact in retold([one for one in inside if one.type == "permission"]):
+            if isinstance(fact, facts.PermissionAnswered) and fact.answer in REFUSED:
+                words = f"{_cut(call_title(fact.name, fact.subject))}: {allowed_by(fact)}"
+                known = rows.get(words)
+                times = known.times + 1 if known else 1
+                rows[words] = NightFinding("refused", words, record.id, record.time, times=times)
+        yield from rows.values()
+
+    def undone(self, inside: Sequence[Record]) -> Iterator[NightFinding]:
+        for record in inside:
+            if record.type == "rewind":
+                yield NightFinding("undone", _cut(_sentence(record)), record.id, record.time)
+        if left := self.left(inside):
+            named = "; ".join(map(_first_words, left[:3]))
+            words = f"{plural(len(left), 'prompt')} on branches that were left: {_cut(named)}"
+            yield NightFinding("undone", words, left[0].id, left[0].time)
+
+    def left(self, inside: Iterable[Record]) -> list[Record]:
+        """The prompts on branches that were left."""
+        return [one for one in inside if is_prompt(one) and one.id not in self.by_id]
+
+    # What is not known
+
+    def clock(self, inside: Sequence[Record], now: datetime) -> Iterator[NightFinding]:
+        for step in self.steps:
+            if step.kind == "pause" and step.seconds < 0:
+                words = f"{step.label}: when what happened is uncertain."
+                yield NightFinding("unknown", words, step.record, step.time)
+        timed = [(record, moment_of(record.time)) for record in inside]
+        if lost := sum(then is None for _, then in timed):
+            yield NightFinding(
+                "unknown", f"{plural(lost, 'record')} without a readable time, counted here."
+            )
+        ahead = [record for record, then in timed if then is not None and then > now + _AHEAD]
+        if ahead:
+            words = f"{plural(len(ahead), 'record')} from the future: a clock was wrong."
+            yield NightFinding("unknown", words, ahead[0].id, ahead[0].time)
+
+    def restarts(self) -> Iterator[NightFinding]:
+        for step in self.steps:
+            if step.kind == "break":
+                price = "price unknown" if step.usd is None else money(step.usd)
+                note = f", {step.note}" if step.note else ""
+                words = f"{_cut(step.label.rstrip('.'))} ({price}{note})"
+                yield NightFinding("cache", words, step.record, step.time)
+
+
+def _outcome(call: Interrupted) -> str:
+    return _OUTCOMES[call.outcome]
+
+
+def _sentence(record: Record) -> str:
+    ((_, fact),) = retold([record])
+    return " ".join(retold_lines(fact)) or record.type
+
+
+def _short(name: str) -> str:
+    return name.rsplit("/", 1)[-1]
+
+
+def _first_words(record: Record) -> str:
+    """A prompt by its first words; a secret is masked before it could be cut."""
+    text = record.data.get("text")
+    if not isinstance(text, str):
+        text = text_of(blocks_of(record.data.get("content")))
+    return title_of({"text": mask(text)[0]})
+
+
+def _quoted(text: str) -> str:
+    line = mask(one_line(text))[0]
+    cut = line if len(line) <= _QUOTED else f"{line[: _QUOTED - 1]}…"
+    return f'"{cut}"' if cut else ""
+
+
+def _cut(text: str) -> str:
+    line = mask(one_line(text))[0]
+    return line if len(line) <= _QUOTED * 2 else f"{line[: _QUOTED * 2 - 1]}…"
