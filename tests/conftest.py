@@ -23,7 +23,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support import disk
-from tests.support.collector import keep_frozen
+from tests.support.collector import collect_between_tests, keep_frozen
 
 settings.register_profile(
     "steady",
@@ -177,3 +177,12 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_finish() -> None:
     """From here on it is not looked at again."""
     keep_frozen()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """A test's objects are collected when it is over, and all of them at once."""
+    try:
+        return (yield)
+    finally:
+        collect_between_tests()
