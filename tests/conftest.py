@@ -128,6 +128,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if within and config.getoption("markexpr") == "fast" else None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> Generator[None, int, int]:
+    """One more than there are cores: who waits for a program or a terminal leaves a core to it.
+    The fast tests wait for none, and `PYTEST_XDIST_AUTO_NUM_WORKERS` is the person's own word."""
+    cores = yield
+    said = "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ
+    return cores if said or config.getoption("markexpr") == "fast" else cores + 1
+
+
 _SETTINGS = "_hypothesis_internal_use_settings"
 """Where a property keeps its settings; Hypothesis' own plugin for pytest reads them there."""
 _PART = 5
