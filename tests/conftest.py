@@ -23,7 +23,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support import disk
-from tests.support.collector import keep_frozen
+from tests.support.collector import collect_between_tests, keep_frozen
 
 settings.register_profile(
     "steady",
@@ -118,6 +118,37 @@ NOT_FAST = {
     "support/test_preloaded.py",
     *("support/test_strict_server.py", "support/test_server_reports.py"),  # import all of the SDK
     *("tools/test_plain_search.py", "permissions/test_plain_git.py"),
+    # A test of these takes 0.03 CPU seconds or more: whole sessions, worlds of git, large images.
+    *("test_manual_site.py", "test_review_action.py", "provider/test_real_streams.py"),
+    *("agent/request/test_break_reasons.py", "agent/request/test_image_limits.py"),
+    *("agent/test_a_week.py", "agent/test_background_jobs.py", "agent/test_binding.py"),
+    *("agent/test_break_bills.py", "agent/test_cache_marks.py", "agent/test_cases_by_name.py"),
+    *("agent/test_checkpoints.py", "agent/test_command_costs.py", "agent/test_documents.py"),
+    *("agent/test_edit_checks.py", "agent/test_exact_view.py", "agent/test_frame_blocks.py"),
+    *("agent/test_generated_sessions.py", "agent/test_guards.py"),
+    *("agent/test_hooks_as_recorded.py", "agent/test_next_prompt.py", "agent/test_odd_calls.py"),
+    *("agent/test_one_cost.py", "agent/test_overflow_recovery.py", "agent/test_pause.py"),
+    *("agent/test_prune_auto.py", "agent/test_prune_figures.py", "agent/test_recall_blame.py"),
+    *("agent/test_request_replay.py", "agent/test_requests_grow.py"),
+    *("agent/test_search_installed.py", "agent/test_sub_agents.py", "agent/test_threats.py"),
+    "agent/test_token_counter.py",
+    *("app/packs/test_packs.py", "app/test_api.py", "app/test_half_written.py"),
+    *("app/test_permissions_command.py", "app/test_python_manual.py", "app/test_session_page.py"),
+    *("app/test_session_report.py", "app/test_timeline_report.py", "app/test_user_shell.py"),
+    *("context/blame/test_cut_off.py", "context/blame/test_former_names.py"),
+    *("context/blame/test_real_sessions.py", "context/blame/test_worlds.py"),
+    *("context/test_request_trail.py", "context/test_timeline.py"),
+    "context/usage/test_attribution.py",
+    *("core/test_bytecode_bundle.py", "core/test_gc_pause.py", "core/test_image_resize.py"),
+    *("golden/test_corpus.py", "golden/test_silences.py"),
+    "permissions/test_hidden_code.py",
+    *("session/checkpoints/test_checkpoints.py", "session/checkpoints/test_scratch.py"),
+    *("session/importers/test_odd_lines.py", "session/importers/test_opencode.py"),
+    *("session/test_branches.py", "session/test_crash.py"),
+    *("support/test_dispatch.py", "support/test_fuzzed_model.py"),
+    "tokens/test_tokenizer.py",
+    *("tools/test_kept_form.py", "tools/test_list_dir.py", "tools/test_search_scope.py"),
+    "tools/test_stale_text.py",
 }
 """What `pytest -m fast` leaves out: tests that run programs, draw screens or last long."""
 
@@ -126,6 +157,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """What is not collected costs no import."""
     within = collection_path.relative_to(Path(__file__).parent).as_posix() in NOT_FAST
     return True if within and config.getoption("markexpr") == "fast" else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> Generator[None, int, int]:
+    """One more than there are cores: who waits for a program or a terminal leaves a core to it.
+    The fast tests wait for none, and `PYTEST_XDIST_AUTO_NUM_WORKERS` is the person's own word."""
+    cores = yield
+    said = "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ
+    return cores if said or config.getoption("markexpr") == "fast" else cores + 1
 
 
 _SETTINGS = "_hypothesis_internal_use_settings"
@@ -177,3 +217,12 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_finish() -> None:
     """From here on it is not looked at again."""
     keep_frozen()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """A test's objects are collected when it is over, and all of them at once."""
+    try:
+        return (yield)
+    finally:
+        collect_between_tests()

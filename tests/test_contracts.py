@@ -11,9 +11,10 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
+
+import pytest
 
 from tui.core.gc_pause import gc_pause
 
@@ -131,9 +132,14 @@ def _aliases(tree: ast.Module) -> Iterator[str]:
                 pass
 
 
-@cache
-def _trees() -> tuple[ast.Module, ...]:
-    """The modules that declare or replace anything; all others count for nothing here."""
+Trees: TypeAlias = tuple[ast.Module, ...]
+Figures: TypeAlias = tuple[ClassFigures, ...]
+
+
+@pytest.fixture(scope="module")
+def trees() -> Trees:
+    """The modules that declare or replace anything; all others count for nothing here. They are
+    240 MB, so they go with the last of these tests."""
     sources = (path.read_bytes() for path in TUI.rglob("*.py"))
     with gc_pause():
         return tuple(ast.parse(text) for text in sources if _COUNTED.search(text))
@@ -142,26 +148,26 @@ def _trees() -> tuple[ast.Module, ...]:
 _COUNTED: Final = re.compile(rb"class |TypeAlias|replace\(")
 
 
-@cache
-def figures() -> tuple[ClassFigures, ...]:
+@pytest.fixture(scope="module")
+def figures(trees: Trees) -> Figures:
     """Of each class of the program."""
-    aliases = frozenset(name for tree in _trees() for name in _aliases(tree))
-    return tuple(_figures_of(cls, aliases) for tree in _trees() for cls in _classes(tree.body))
+    aliases = frozenset(name for tree in trees for name in _aliases(tree))
+    return tuple(_figures_of(cls, aliases) for tree in trees for cls in _classes(tree.body))
 
 
-def test_no_class_has_more_fields() -> None:
-    grown = {each.name: each.fields for each in figures() if each.fields > FIELDS_MAX}
+def test_no_class_has_more_fields(figures: Figures) -> None:
+    grown = {each.name: each.fields for each in figures if each.fields > FIELDS_MAX}
     assert not grown, f"More fields than allowed: {grown}. Group them by what they mean."
 
 
-def test_no_class_has_more_public_methods() -> None:
-    grown = {each.name: each.methods for each in figures() if each.methods > METHODS_MAX}
+def test_no_class_has_more_public_methods(figures: Figures) -> None:
+    grown = {each.name: each.methods for each in figures if each.methods > METHODS_MAX}
     assert not grown, f"More public methods than allowed: {grown}. Give a part its own class."
 
 
-def test_no_more_callables_are_kept_in_fields() -> None:
-    count = sum(each.callables for each in figures())
-    most = sorted(figures(), key=lambda each: -each.callables)[:8]
+def test_no_more_callables_are_kept_in_fields(figures: Figures) -> None:
+    count = sum(each.callables for each in figures)
+    most = sorted(figures, key=lambda each: -each.callables)[:8]
     named = ", ".join(f"{each.name} {each.callables}" for each in most)
     assert count <= CALLABLES, f"{count} fields hold a callable ({named} …). Name a port instead."
     assert count == CALLABLES, f"Only {count} fields hold a callable: lower CALLABLES to it."
@@ -191,15 +197,15 @@ def test_no_room_outgrows_its_budget() -> None:
     assert not under, f"Fewer lines than {BUDGET.name} has: {under}. Lower the figures to these."
 
 
-def test_what_a_replace_names_are_fields_of_one_class() -> None:
+def test_what_a_replace_names_are_fields_of_one_class(trees: Trees) -> None:
     """No type checker looks at the keywords of `replace`, and a field that moved into a part of its
     class fails only when a person gets there."""
-    classes = [cls for tree in _trees() for cls in _classes(tree.body)]
+    classes = [cls for tree in trees for cls in _classes(tree.body)]
     bases = {cls.name: cls for cls in classes}
     fields = [_fields_of(cls, bases) for cls in classes]
     replaced = [
         {keyword.arg for keyword in node.keywords if keyword.arg}
-        for tree in _trees()
+        for tree in trees
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and _is_replace(node.func)
     ]

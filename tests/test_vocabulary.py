@@ -48,6 +48,13 @@ def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def forget() -> Iterator[None]:
+    """The trees of all modules are some hundred MB: they go with the last of these tests."""
+    yield
+    _tree.cache_clear()
+
+
 def _names(path: Path) -> Iterator[str]:
     yield path.stem
     for node in ast.walk(_tree(path)):

@@ -11,6 +11,7 @@ import pytest
 import tui.session.checkpoints.store as store_module
 from tests.support import blame_world
 from tests.support.clock import ManualClock
+from tests.support.idle import threads_held
 from tests.support.world import World
 from tests.ui.screens.driving import items, running, say, until
 from tui.app.commands import why
@@ -148,11 +149,12 @@ async def test_a_long_look_has_a_sign_and_escape_stops_it(
 
     monkeypatch.setattr(why, "looked_up", slow)
     async with running(world) as (app, pilot):
-        await say(pilot, "/why src/module.py")
-        await until(pilot, began.is_set)
-        assert app.chat.activity.what == ""
-        world.clock.advance(0.3)
-        await until(pilot, lambda: app.chat.activity.what == "reading the sessions")
-        await pilot.press("escape")
-        await until(pilot, lambda: not app.conversation.busy and stopped.is_set())
+        with threads_held():
+            await say(pilot, "/why src/module.py")
+            await until(pilot, began.is_set)
+            assert app.chat.activity.what == ""
+            world.clock.advance(0.3)
+            await until(pilot, lambda: app.chat.activity.what == "reading the sessions")
+            await pilot.press("escape")
+            await until(pilot, lambda: not app.conversation.busy and stopped.is_set())
         assert items(app, NoticeItem) == []

@@ -11,6 +11,7 @@ import pytest
 import tui.session.checkpoints.store as store_module
 from tests.support import blame_world
 from tests.support.clock import ManualClock
+from tests.support.idle import threads_held
 from tests.support.script import Ask
 from tests.support.world import World
 from tests.ui.screens.driving import ROOMY, begun, running, say, turn, until
@@ -223,14 +224,15 @@ async def test_a_long_look_shows_a_sign_and_escape_stops_it(
     async with running(world) as (app, pilot):
         app.push_screen(DiffScreen("changes", diff_of(told, "+last")))
         await until(pilot, lambda: isinstance(app.screen, DiffScreen))
-        await pilot.press("B")
-        await until(pilot, began.is_set)
-        assert "last" in said(app), "the line is named at once"
-        assert "Reading" not in said(app)
-        world.clock.advance(0.25)
-        await until(pilot, lambda: "Reading the sessions…" in said(app))
-        await pilot.press("escape")
-        await until(pilot, stopped.is_set)
+        with threads_held():
+            await pilot.press("B")
+            await until(pilot, began.is_set)
+            assert "last" in said(app), "the line is named at once"
+            assert "Reading" not in said(app)
+            world.clock.advance(0.25)
+            await until(pilot, lambda: "Reading the sessions…" in said(app))
+            await pilot.press("escape")
+            await until(pilot, stopped.is_set)
         assert isinstance(app.screen, DiffScreen)
 
 
@@ -371,9 +373,10 @@ async def test_b_held_down_or_pressed_again_while_it_reads_asks_once(
     async with running(world) as (app, pilot):
         app.push_screen(DiffScreen("changes", diff_of(told, "+last")))
         await until(pilot, lambda: isinstance(app.screen, DiffScreen))
-        await pilot.press(*["B"] * 50)
-        await until(pilot, lambda: bool(asks))
-        release.set()
+        with threads_held():
+            await pilot.press(*["B"] * 50)
+            await until(pilot, lambda: bool(asks))
+            release.set()
         await until(pilot, lambda: "no answer" in seen(app))
         assert len(asks) == 1
         await pilot.press("escape")
