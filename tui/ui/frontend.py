@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from textual.message import Message
 from textual.screen import Screen
 from textual.signal import Signal
-from textual.timer import Timer
 
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app import dialog_data
@@ -125,7 +124,7 @@ class ScreenFrontend:
         self.timeline: SessionTimeline | None = None
         self._model = ""
         self._in_turn = False
-        self._resting: Timer | None = None
+        self._resting: asyncio.TimerHandle | None = None
         self._warming: Worker[None] | None = None
         self._commands: list[RunningCommand] = []
         screens = cast("Signal[Screen[Any]]", app.screen_change_signal)  # pyright: ignore[reportUnknownMemberType]
@@ -196,8 +195,8 @@ class ScreenFrontend:
     def _await_rest(self) -> None:
         """Have what is left of earlier screens and answers collected once no key comes."""
         if self._resting is not None:
-            self._resting.stop()
-        self._resting = self.app.set_timer(_REST_S, self._rest)
+            self._resting.cancel()
+        self._resting = asyncio.get_running_loop().call_later(_REST_S, self._rest)
 
     def _rest(self) -> None:
         if self.app.clock.monotonic() - self.app.arrived_at < _REST_S:
@@ -312,8 +311,8 @@ class ScreenFrontend:
         self.chat.idle()
         self.renderer.head(branch=branch_of(self.services.workspace))
         self.refresh()
-        self._await_rest()
         if result is not None:
+            self._await_rest()
             self.app.post_message(TurnEnded(result.outcome, result.error))
 
     async def run_command(self, work: Coroutine[Any, Any, None]) -> None:

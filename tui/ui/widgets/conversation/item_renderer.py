@@ -30,7 +30,7 @@ from tui.ui.widgets.conversation.style import inner, railed
 from tui.ui.widgets.conversation.tool_card import draw_card, draw_group, has_inside
 from tui.ui.widgets.line_view import LAST_ROW, place
 from tui.ui.widgets.line_view.strips import copied, extent
-from tui.ui.widgets.markdown.lazy import ChangedLines
+from tui.ui.widgets.markdown.lazy import MarkedLines
 from tui.ui.widgets.markdown.text import (
     Line,
     Span,
@@ -176,11 +176,11 @@ def asked_line(item: ToolItem, rows: Sequence[int], width: int, styles: Styles) 
     return ShownLine(path, offset if isinstance(offset, int) else 1)
 
 
-def reply(rows: Sequence[Line], styles: Styles, before: Sequence[Line] = ()) -> ChangedLines:
+def reply(rows: Sequence[Line], styles: Styles, before: Sequence[Line] = ()) -> MarkedLines:
     """Return the model's text after its mark, behind the lines that come `before` it."""
     first: list[Span] = [(" ● ", styles["c-reply"])]
     others: list[Span] = [("   ", styles["text"])]
-    return ChangedLines(before, rows, lambda row, line: prefixed(line, others if row else first))
+    return MarkedLines(before, rows, first, others)
 
 
 def _long(text: str) -> bool:

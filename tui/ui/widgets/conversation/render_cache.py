@@ -14,7 +14,7 @@ from tui.ui.widgets.conversation import item_renderer
 from tui.ui.widgets.conversation.items import AssistantItem, Item, ThinkingItem
 from tui.ui.widgets.line_view import RenderedItem
 from tui.ui.widgets.markdown import Document
-from tui.ui.widgets.markdown.lazy import ChangedLines
+from tui.ui.widgets.markdown.lazy import MarkedLines
 from tui.ui.widgets.markdown.text import BLANK
 
 KEPT_LINES = 6_000
@@ -163,7 +163,7 @@ class RenderCache:
     def _renew(self, picture: RenderedItem, keep: int, *, gap: bool) -> None:
         """Update a picture from its document, whose first `keep` lines are unchanged."""
         lines, before = picture.lines, len(picture.lines)
-        assert isinstance(lines, ChangedLines)
+        assert isinstance(lines, MarkedLines)
         lines.renew(keep)
         for row in range(keep + gap, before):
             picture.strips.pop(row, None)
