@@ -363,18 +363,20 @@ class ScreenFrontend:
         for command in self._commands:
             command.settled.set()
 
-    def expect_prompt(self) -> None:
+    def expect_prompt(self, *, whole: bool = False) -> None:
         """Begin to load what a request and its answer need, since a prompt is being written. One
-        after the other: two threads would take the interpreter from the keys twice."""
+        after the other: two threads would take the interpreter from the keys twice. A `whole` one
+        was pasted and may be sent at once."""
         if self._warming is None:
-            self._warming = self.app.run_worker(self._load_all(), group="warm")
+            self._warming = self.app.run_worker(self._load_all(whole=whole), group="warm")
         elif self._warming.is_finished:
             self.conversation.expect_prompt()  # of another session
 
-    async def _load_all(self) -> None:
-        await self.app.painted()  # the first key
+    async def _load_all(self, *, whole: bool) -> None:
+        if not whole:
+            await self.app.painted()  # the first key
+        await self.conversation.load_request()  # is needed first
         await self._warm_turn()
-        self.conversation.expect_prompt()
 
     async def _warm_turn(self) -> None:
         """Load it ahead. What fails, as after an upgrade, fails again where it is needed: nobody
