@@ -102,9 +102,12 @@ def collect() -> None:
 
 
 def key_came() -> None:
-    """Note that a key was read."""
+    """Note that a key was read. Of keys that come fast and draw nothing, as one that is held down,
+    nothing waits for more than half of the time."""
     global _key_since  # noqa: PLW0603 - the terminal is one, too
-    _key_since = monotonic()
+    now = monotonic()
+    if _key_since is None or now - _key_since >= 2 * KEY_S:
+        _key_since = now
 
 
 def key_seen() -> None:
