@@ -203,8 +203,8 @@ class Week(PlantedSession):
         return Counter(r.data["reason"] for r in records if r.type == "break")
 
     def unreached(self) -> list[str]:
-        """The records that no branch has, but those of going to a branch and leaving it again, among
-        them the checkpoint of a prompt that the rewind overtook."""
+        """The records that no branch has, but those of going to a branch and leaving it again,
+        among them the checkpoint of a prompt that the rewind overtook."""
         records = reader.read(self.path).records
         reached = {record.id for one in branches(records) for record in one.own}
         left = [record for record in records if record.id not in reached]
