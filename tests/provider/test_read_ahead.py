@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.provider.conversation import a_request, provider_for
 from tests.support.byte_server import ByteServer
 from tests.support.clock import PATIENCE_S, ManualClock
+from tui.core import gc_pause
 from tui.core.errors import ProviderError
 from tui.core.facts import TextDelta
 from tui.provider.anthropic.read_ahead import BUFFER_BYTES, PIECE_BYTES, ReadAhead
@@ -146,6 +147,24 @@ async def test_reading_gives_way() -> None:
     async with ReadAhead(chunks(), ManualClock()):
         await asyncio.sleep(0)
         assert 0 < chunks.read < BUFFER_BYTES
+
+
+async def test_a_key_on_its_way_has_the_turns_of_the_loop_for_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = ManualClock()
+    monkeypatch.setattr(gc_pause, "monotonic", clock.monotonic)
+    gc_pause.key_came()
+    chunks = _Chunks(*[b"x" * PIECE_BYTES] * 20)
+    async with ReadAhead(chunks(), clock) as ahead:
+        reading = asyncio.create_task(ahead.read())
+        for turn in range(1, 10):
+            await asyncio.sleep(0)
+            assert chunks.read <= turn
+        assert not reading.done()
+        clock.elapsed += 0.001
+        gc_pause.key_seen()
+        assert await reading == b"x" * PIECE_BYTES
 
 
 async def test_what_was_waited_for_comes_alone_and_nothing_is_read_until_the_next() -> None:

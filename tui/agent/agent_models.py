@@ -58,6 +58,12 @@ class AgentModels:
         if self._loading is None:
             self._loading = asyncio.create_task(self._load())
 
+    async def loaded(self) -> None:
+        """Wait until that is loaded, or cannot be."""
+        self.load()
+        if self._loading is not None:
+            await asyncio.wait([self._loading])
+
     def close(self) -> None:
         if self._loading is not None:
             self._loading.cancel()

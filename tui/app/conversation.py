@@ -314,6 +314,11 @@ class Conversation:
         if self.agent is not None:
             self.agent.models.load()
 
+    async def load_request(self) -> None:
+        """Load that, and wait until it is done."""
+        if self.agent is not None:
+            await self.agent.models.loaded()
+
     def submit(self, text: str, attached: str = "", *, waits: bool = False) -> Submitted:
         """Send a prompt, or queue it. `attached` goes after it and switches nothing; what its
         directives cost `waits` for the next break.

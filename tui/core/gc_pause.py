@@ -1,12 +1,21 @@
-"""The one place that tunes the interpreter: no collections for a while, and short thread turns.
+"""What keys need of everything else in the process: no collections for a while, long ones at rest,
+short thread turns, and the turns of the loop for a key that is on its way.
 
 A collection among a million new objects stops every thread for 50 ms and more. Pauses are counted:
 the first one switches collections off, the last one restores the earlier state. Objects that exist
 at the end of start-up, or of another pause that loads something permanent (code or a session), are
 exempt from collections until `collect`.
 
+A collection of all other objects still takes 20 ms and more in a long session. For `short_turns` it
+comes rarely by itself: `rest` makes it when nobody waits.
+
 A thread that imports, parses or searches keeps the interpreter from the one that answers keys, by
 default for 5 ms each time that one has waited for anything.
+
+A key takes some five turns of the loop to the screen, and in each of them would wait for whatever
+else is ready: more of an answer, a frame of it. The thread that reads the terminal reports
+`key_came`, whoever has drawn what the key did, `key_seen`; other work waits while `key_under_way`.
+A key that draws nothing is waited for only for a moment.
 """
 
 from __future__ import annotations
@@ -16,19 +25,36 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from threading import Lock
+from time import monotonic
 
 _TURN_S = 0.0005
 """Seconds that a working thread may keep the interpreter while a key waits."""
+
+KEY_S = 0.02
+"""Seconds after which nothing waits for a key any more."""
+
+_DUE, _RARELY = 10, 100
+"""Collections of young objects after which one of all is due, and after which it comes by itself:
+a long answer makes some ten."""
 
 _lock = Lock()
 _pauses = 0
 _collecting_before = True
 _loading = True
+_key_since: float | None = None
 
 
 def short_turns() -> None:
-    """Let threads take short turns from now on: for programs that answer keys."""
+    """Let threads take short turns from now on, and collections of old objects wait for `rest`: for
+    programs that answer keys."""
     sys.setswitchinterval(_TURN_S)
+    gc.set_threshold(*gc.get_threshold()[:2], _RARELY)
+
+
+def rest() -> None:
+    """Collect old objects if that is due: nobody waits now."""
+    if gc.isenabled() and gc.get_count()[2] >= _DUE:
+        gc.collect()
 
 
 def begin() -> None:
@@ -73,3 +99,24 @@ def collect() -> None:
     gc.unfreeze()
     gc.collect()
     gc.freeze()
+
+
+def key_came() -> None:
+    """Note that a key was read. Of keys that come fast and draw nothing, as one that is held down,
+    nothing waits for more than half of the time."""
+    global _key_since  # noqa: PLW0603 - the terminal is one, too
+    now = monotonic()
+    if _key_since is None or now - _key_since >= 2 * KEY_S:
+        _key_since = now
+
+
+def key_seen() -> None:
+    """Note that what the last key did is drawn."""
+    global _key_since  # noqa: PLW0603 - as above
+    _key_since = None
+
+
+def key_under_way() -> bool:
+    """True if a key was read whose effect is not drawn yet."""
+    since = _key_since  # another thread sets it
+    return since is not None and monotonic() - since < KEY_S

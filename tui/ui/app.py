@@ -514,6 +514,8 @@ class HoldfastApp(ThemedApp):
             letter = DoubtfulKey(typed(event.types), follows=False)
             await self.take_up([(letter, self.arrived_at)])
             return
+        if isinstance(event, events.Paste) and self.ready and self.screen is self.chat:
+            self.frontend.expect_prompt(whole=True)
         chatting = self.screen is self.chat or self._early_goes_on
         if chatting and not self._settled and early_keys.depends_on_text(event):
             await self._letters_typed()  # a question may open meanwhile, which gets no such key

@@ -31,12 +31,11 @@ from tui.app.models import fallback_for
 from tui.app.reports import Report
 from tui.app.services import AppServices, SessionChoice
 from tui.app.status_command import StatusCommand, StatusFigures
-from tui.core import facts
+from tui.core import facts, gc_pause
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import HoldfastError
 from tui.core.facts import Fact
 from tui.core.formatting import plural
-from tui.core.gc_pause import gc_pause
 from tui.core.git.branch import branch_of
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import Workspace
@@ -75,6 +74,8 @@ a command with a shared handler."""
 
 _AT_ONCE_S = 0.25
 """Seconds within which most commands are done, or have opened a screen."""
+_REST_S = 1.0
+"""Seconds without a key after which nobody waits for one."""
 _KEYS_WAIT_S = 2.0
 """Seconds that keys wait for the screen that a command opens."""
 _ROOMY = 48
@@ -123,6 +124,7 @@ class ScreenFrontend:
         self.timeline: SessionTimeline | None = None
         self._model = ""
         self._in_turn = False
+        self._resting: asyncio.TimerHandle | None = None
         self._warming: Worker[None] | None = None
         self._commands: list[RunningCommand] = []
         screens = cast("Signal[Screen[Any]]", app.screen_change_signal)  # pyright: ignore[reportUnknownMemberType]
@@ -176,6 +178,8 @@ class ScreenFrontend:
             self.chat.show_mode(agent.permissions.mode, agent.permissions.gate.allowances)
         if isinstance(event, facts.ContextMeasured):
             self.status.poke()
+        if isinstance(event, facts.RequestSent):
+            self._await_rest()  # it takes a moment to be answered
         inner = event.event if isinstance(event, facts.SubAgentEvent) else event
         if isinstance(inner, facts.JobStarted | facts.JobFinished | facts.SubAgentFinished):
             self._count_jobs()
@@ -187,6 +191,18 @@ class ScreenFrontend:
                 self._tell_terminal("waiting")
             elif waits is False or isinstance(event, facts.RequestSent):
                 self._tell_terminal("working")
+
+    def _await_rest(self) -> None:
+        """Have what is left of earlier screens and answers collected once no key comes."""
+        if self._resting is not None:
+            self._resting.cancel()
+        self._resting = asyncio.get_running_loop().call_later(_REST_S, self._rest)
+
+    def _rest(self) -> None:
+        if self.app.clock.monotonic() - self.app.arrived_at < _REST_S:
+            self._await_rest()
+        else:
+            gc_pause.rest()
 
     def _count_jobs(self) -> None:
         """Show in the status line how many commands run in the background."""
@@ -296,6 +312,7 @@ class ScreenFrontend:
         self.renderer.head(branch=branch_of(self.services.workspace))
         self.refresh()
         if result is not None:
+            self._await_rest()
             self.app.post_message(TurnEnded(result.outcome, result.error))
 
     async def run_command(self, work: Coroutine[Any, Any, None]) -> None:
@@ -346,24 +363,26 @@ class ScreenFrontend:
         for command in self._commands:
             command.settled.set()
 
-    def expect_prompt(self) -> None:
+    def expect_prompt(self, *, whole: bool = False) -> None:
         """Begin to load what a request and its answer need, since a prompt is being written. One
-        after the other: two threads would take the interpreter from the keys twice."""
+        after the other: two threads would take the interpreter from the keys twice. A `whole` one
+        was pasted and may be sent at once."""
         if self._warming is None:
-            self._warming = self.app.run_worker(self._load_all(), group="warm")
+            self._warming = self.app.run_worker(self._load_all(whole=whole), group="warm")
         elif self._warming.is_finished:
             self.conversation.expect_prompt()  # of another session
 
-    async def _load_all(self) -> None:
-        await self.app.painted()  # the first key
+    async def _load_all(self, *, whole: bool) -> None:
+        if not whole:
+            await self.app.painted()  # the first key
+        await self.conversation.load_request()  # is needed first
         await self._warm_turn()
-        self.conversation.expect_prompt()
 
     async def _warm_turn(self) -> None:
         """Load it ahead. What fails, as after an upgrade, fails again where it is needed: nobody
         who is typing is to lose the screen to it."""
         try:
-            with gc_pause():
+            with gc_pause.gc_pause():
                 await asyncio.to_thread(warm_turn)
         except Exception:
             log.exception("loading ahead failed")
@@ -379,7 +398,7 @@ class ScreenFrontend:
         if self.chat.conversation.items:
             return  # the first frame has shown it
         if choice.path is not None and self.conversation.agent is None:
-            with suppress(HoldfastError), gc_pause():
+            with suppress(HoldfastError), gc_pause.gc_pause():
                 items = await asyncio.to_thread(end_of, choice.path)
                 await asyncio.to_thread(warm)
                 await self._warm_turn()
@@ -389,7 +408,7 @@ class ScreenFrontend:
         from tui.ui.widgets.record_items import entry_of  # noqa: PLC0415 - it draws
 
         chat, records = self.chat, agent.session.records
-        with gc_pause(loading=True):
+        with gc_pause.gc_pause(loading=True):
             past = await asyncio.to_thread(restored, records)
             prepared = await asyncio.to_thread(chat.conversation.prepare, past.items)
             if past.items:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -119,4 +121,46 @@ def test_what_needs_another_wall_is_seen(scene: Scene, change: Callable[[Scene],
     made = plan(walls, Level.WORKSPACE, observed)
     change(scene)
     assert plan(walls, Level.WORKSPACE) != made
+    assert not observed.hold()
+
+
+def test_a_place_is_looked_at_once_however_much_is_asked_of_it(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hundreds of looks were most of what a command behind known walls cost."""
+    prepare(scene.walls)
+    observed = Observed()
+    plan(scene.walls, Level.WORKSPACE, observed)
+    looks = Counter[str]()
+    stat, lstat = os.stat, os.lstat
+
+    def counted(look: Callable[..., os.stat_result]) -> Callable[..., os.stat_result]:
+        def counting(path: str, **options: object) -> os.stat_result:
+            looks[path] += 1
+            return look(path, **options)
+
+        return counting
+
+    monkeypatch.setattr(os, "stat", counted(stat))
+    monkeypatch.setattr(os, "lstat", counted(lstat))
+    observed.hold()  # not if another program has made a socket meanwhile
+    monkeypatch.undo()
+    assert len(looks) > 50
+    assert looks.total() < 1.2 * len(looks)
+
+
+def test_what_links_lead_to_is_seen_too(tmp_path: Path) -> None:
+    link, gone, target = tmp_path / "link", tmp_path / "gone", tmp_path / "target"
+    target.mkdir()
+    link.symlink_to("target")
+    gone.symlink_to("nowhere")
+    observed = Observed()
+    assert observed.is_link(link)
+    assert observed.is_dir(str(link))
+    assert observed.is_link(gone)
+    assert not observed.exists(str(gone))
+    assert not observed.is_file("a\0b")
+    assert observed.hold()
+    target.rmdir()
+    target.write_text("a file now")
     assert not observed.hold()

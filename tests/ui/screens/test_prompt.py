@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from textual import events as keys
 from textual.widgets import Input
@@ -52,6 +54,40 @@ async def test_what_cannot_be_loaded_ahead_takes_no_prompt_away(
         await until(pilot, lambda: not app.conversation.busy)
         assert app.failure is None
         assert world.agent.sent
+
+
+async def test_what_a_request_needs_is_loaded_before_what_its_answer_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, loaded = World(), list[int]()
+    monkeypatch.setattr(frontend, "warm_turn", lambda: loaded.append(world.agent.scripted.loads))
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: app.ready)
+        await pilot.press("x")
+        await until(pilot, lambda: bool(loaded))
+    assert loaded == [1]
+
+
+async def test_a_paste_has_a_request_loaded_before_it_is_drawn_a_key_after(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, drawn = World(), asyncio.Event()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: app.ready)
+        monkeypatch.setattr(app, "painted", drawn.wait)
+        app.post_message(keys.Paste("all of it"))
+        await until(pilot, lambda: world.agent.scripted.loads == 1)
+        assert app.chat.prompt.text == "all of it"
+    world = World()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: app.ready)
+        monkeypatch.setattr(app, "painted", drawn.wait)
+        await pilot.press("x")
+        await until(pilot, lambda: app.chat.prompt.text == "x")
+        await pilot.pause()
+        assert world.agent.scripted.loads == 0
+        drawn.set()
+        await until(pilot, lambda: world.agent.scripted.loads == 1)
 
 
 async def test_nothing_is_sent_from_an_empty_prompt() -> None:

@@ -15,7 +15,7 @@ from tests.support.world import World
 from tests.ui.screens.driving import answer, app_of, items, running, say, session_open, turn, until
 from tui.app.services import Opening
 from tui.app.work import BURST
-from tui.core import facts
+from tui.core import facts, gc_pause
 from tui.core.errors import HoldfastError, ProviderError
 from tui.core.messages import Usage
 from tui.tools.registry import title
@@ -364,3 +364,15 @@ async def test_a_burst_of_ten_thousand_events_leaves_room_for_the_keys() -> None
         (item,) = items(app, AssistantItem)
         assert item.text == "".join(f"{number} " for number in range(10_000))
         assert rounds > 10_000 / BURST
+
+
+async def test_old_objects_are_collected_once_no_key_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, rests = World(), list[float]()
+    world.scripts.append(turn(*answer("Done.")))
+    async with running(world) as (app, pilot):
+        monkeypatch.setattr(gc_pause, "rest", lambda: rests.append(app.clock.monotonic()))
+        await say(pilot, "hi you")
+        await until(pilot, lambda: not app.conversation.busy)
+        world.clock.elapsed = app.arrived_at + 1
+        await until(pilot, lambda: bool(rests))
+        assert rests == [app.arrived_at + 1]

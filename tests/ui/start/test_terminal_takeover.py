@@ -53,6 +53,20 @@ sys.exit(main.main(["--practice"]))
 """
 
 
+NOTED = """
+import sys
+from pathlib import Path
+from tui.core import gc_pause
+noted = Path(sys.argv[1]).open("w", buffering=1)
+came, seen = gc_pause.key_came, gc_pause.key_seen
+gc_pause.key_came = lambda: (came(), print("came", file=noted))
+gc_pause.key_seen = lambda: (seen(), print("seen", file=noted))
+from tui.cli import main
+from tui.ui.start import first_frame
+sys.exit(main.main(["--practice"]))
+"""
+
+
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
     clean = {key: value for key, value in os.environ.items() if not key.startswith("ANTHROPIC")}
@@ -83,6 +97,18 @@ def test_the_program_ends_even_if_keys_are_just_beginning_to_be_read(
         screen.wait_for("shift+tab")
         screen.process.send_signal(signal.SIGINT)
         assert screen.exit_code() == 128 + signal.SIGINT
+
+
+def test_other_work_waits_for_a_key_until_it_is_drawn(env: dict[str, str], tmp_path: Path) -> None:
+    log = tmp_path / "noted"
+    argv = [sys.executable, "-c", NOTED, str(log)]
+    with Terminal(argv, cwd=tmp_path, env=env) as screen:
+        screen.wait_for("shift+tab")
+        screen.type("Q")
+        screen.wait_for("› Q")
+        screen.wait_until(log.read_text)
+        assert log.read_text().startswith("came\n")
+        screen.press("X", lambda: "came\nseen\n" in log.read_text())
 
 
 def test_the_size_is_the_terminals_whatever_the_environment_says(

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 from textual.geometry import Offset
 from textual.pilot import Pilot
 from textual.selection import Selection
+from textual.widget import Widget
 from textual.widgets import Static
 
+from tests.support.clock import ManualClock
 from tests.ui.widgets.stage import Stage
+from tui.core import gc_pause
+from tui.ui.toolkit.compositor import draw_now
 from tui.ui.widgets.conversation.items import (
     AssistantItem,
     Item,
@@ -20,6 +25,7 @@ from tui.ui.widgets.conversation.items import (
     UserItem,
 )
 from tui.ui.widgets.conversation.view import ConversationView
+from tui.ui.widgets.line_view import view
 
 SIZE = (60, 12)
 
@@ -243,6 +249,66 @@ async def test_code_above_an_answer_that_came_at_once_is_colored_when_it_comes_i
             await other.press("home")
             assert app.rows() == whole.rows()
             assert colors() == seen
+
+
+async def test_a_frame_of_an_answer_waits_for_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ManualClock()
+    app = Talk()
+    async with app.run_test(size=SIZE) as pilot:
+        item = AssistantItem()
+        app.talk.append(item)
+        await pilot.pause()
+        monkeypatch.setattr(gc_pause, "monotonic", clock.monotonic)
+        gc_pause.key_came()
+        app.talk.stream(item, "a word")
+        await pilot.pause(0.05)  # some frames long: it is a timer of the loop that waits
+        assert item.text == ""
+        clock.elapsed += 0.001
+        gc_pause.key_seen()
+        while not app.rows()[0].endswith("a word"):
+            await pilot.pause()
+
+
+async def test_a_frame_is_drawn_in_another_turn_of_the_loop_than_what_it_takes_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[str] = []
+
+    def draw(*widgets: Widget) -> None:
+        drawn.append(item.text)
+        draw_now(*widgets)
+
+    monkeypatch.setattr(view, "draw_now", draw)
+    app, item = Talk(), AssistantItem()
+    async with app.run_test(size=SIZE) as pilot:
+        app.talk.append(item)
+        await pilot.pause()
+        app.talk.stream(item, "one")
+        while not item.text:  # noqa: ASYNC110 - each turn counts
+            await asyncio.sleep(0)
+        assert drawn == []
+        app.talk.stream(item, " two§")  # comes between
+        while not app.rows()[0].endswith("one two§"):
+            await pilot.pause()
+        assert drawn == ["one", "one two§"]
+
+
+async def test_rows_out_of_sight_cost_an_answer_that_grows_no_objects() -> None:
+    """Each would be looked at by all collections to come."""
+    app = Talk()
+    async with app.run_test(size=SIZE) as pilot:
+        item = AssistantItem()
+        app.talk.append(item)
+        app.talk.stream(item, "```\n" + "row\n" * 200 + "end of the first part\n")
+        while not any("end of the first" in row for row in app.rows()):
+            await pilot.pause()
+        gc.collect()
+        before, rows = len(gc.get_objects()), 20_000
+        app.talk.stream(item, "row\n" * rows + "end of the last part\n")
+        while not any("end of the last" in row for row in app.rows()):
+            await pilot.pause()
+        gc.collect()
+        assert len(gc.get_objects()) - before < rows / 2
 
 
 async def test_finish_takes_what_was_not_drawn_yet() -> None:

@@ -303,9 +303,15 @@ class Sandbox:
             "cwd": folder,
             "filter": base64.b64encode(program).decode(),
             "landlock": landlock,
-            "bubblewrap_path": _bubblewrap(walls) or "bwrap",
-            "bubblewrap": bubblewrap.arguments(made, folder),
+            **(_of_bubblewrap(walls, made, folder) if self.engine is Engine.BUBBLEWRAP else {}),
         }
+
+
+def _of_bubblewrap(walls: Walls, made: Plan, folder: str) -> dict[str, Any]:
+    return {
+        "bubblewrap_path": _bubblewrap(walls) or "bwrap",
+        "bubblewrap": bubblewrap.arguments(made, folder),
+    }
 
 
 def _receive_with_file(answer: socket.socket) -> tuple[dict[str, Any], list[int]]:

@@ -309,8 +309,10 @@ def folders_in(place: Path) -> list[Path]:
 def _links_in(hooks: Path, root: Path) -> Iterator[Path]:
     """The targets of hooks that are links, if they are in reach."""
     with suppress(OSError):
-        for hook in sorted(hooks.iterdir()):
-            if hook.is_symlink() and (target := hook.resolve()).is_relative_to(root):
+        with os.scandir(hooks) as entries:  # knows links without a look at each
+            links = sorted(entry.path for entry in entries if entry.is_symlink())
+        for link in links:
+            if (target := Path(link).resolve()).is_relative_to(root):
                 yield target
 
 

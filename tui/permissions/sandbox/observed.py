@@ -25,16 +25,19 @@ class Observed:
         return self._seen[key]
 
     def exists(self, path: str) -> bool:
-        return self.at(path, os.path.exists)
+        return self._kind(path)[1] != 0
 
     def is_dir(self, path: str) -> bool:
-        return self.at(path, os.path.isdir)
+        return self._kind(path)[1] == stat.S_IFDIR
 
     def is_file(self, path: str) -> bool:
-        return self.at(path, os.path.isfile)
+        return self._kind(path)[1] == stat.S_IFREG
 
     def is_link(self, path: str | os.PathLike[str]) -> bool:
-        return self.at(os.fspath(path), _is_link)
+        return self._kind(os.fspath(path))[0]
+
+    def _kind(self, path: str) -> tuple[bool, int]:
+        return self.at(path, _kind)
 
     def real(self, path: str | os.PathLike[str]) -> str:
         """Return the real path: nearly all begin with the same folders."""
@@ -54,11 +57,17 @@ class Observed:
         return all(look(path) == seen for (look, path), seen in self._seen.items())
 
 
-def _is_link(path: str) -> bool:
+def _kind(path: str) -> tuple[bool, int]:
+    """Return whether something is a link, and the type of what it is or leads to, 0 for nothing:
+    one look for all questions about a path."""
+    link = False
     try:
-        return stat.S_ISLNK(os.lstat(path).st_mode)
-    except OSError:
-        return False
+        mode = os.lstat(path).st_mode
+        if link := stat.S_ISLNK(mode):
+            mode = os.stat(path).st_mode  # noqa: PTH116 - much faster
+    except (OSError, ValueError):
+        return link, 0
+    return link, stat.S_IFMT(mode)
 
 
 def _names(folder: str) -> list[str]:

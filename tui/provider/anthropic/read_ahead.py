@@ -1,7 +1,8 @@
 """The body of an answer, read as it comes, so that many small chunks are handled as one piece.
 
 Servers send each event as an HTTP chunk of its own: what is done for each piece of an answer must
-not be done for each of them.
+not be done for each of them. While a key is on its way to the screen, no piece is handed over, and
+hardly anything is read.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from contextlib import aclosing
 from time import perf_counter
 from typing import Final
 
+from tui.core import gc_pause
 from tui.core.clock import Clock
 
 BUFFER_BYTES: Final = 1024**2
@@ -77,10 +79,10 @@ class ReadAhead:
     async def _gather(self) -> None:
         """Let waiting keys through, for as long as the turns of the loop bring more of a piece."""
         idle = 0
-        while idle < _IDLE_TURNS:
+        while idle < _IDLE_TURNS or gc_pause.key_under_way():
             size = len(self._buffer)
             await asyncio.sleep(0)
-            if len(self._buffer) >= PIECE_BYTES or self._ended:
+            if (len(self._buffer) >= PIECE_BYTES or self._ended) and not gc_pause.key_under_way():
                 break
             idle = idle + 1 if len(self._buffer) == size else 0
 
@@ -95,7 +97,7 @@ class ReadAhead:
                     if self.waited or len(self._buffer) >= BUFFER_BYTES:
                         self._asked.clear()
                         await self._asked.wait()
-                    elif perf_counter() < until:
+                    elif perf_counter() < until and not gc_pause.key_under_way():
                         continue
                     else:
                         await asyncio.sleep(0)

@@ -14,8 +14,10 @@ from typing import Any, Final, cast
 
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Key
 from textual.message import Message
 
+from tui.core import gc_pause
 from tui.core.terminal_input import InputPart, TerminalInput
 from tui.core.text_cleaning import as_typed
 from tui.ui.start.first_frame import ALT_SCREEN, CLEAR, EarlyInput, EarlyPrompt
@@ -303,7 +305,10 @@ class _Driver(LinuxDriver):
         return ""
 
     def send_message(self, message: Message) -> None:
-        """Put a key into the app's queue; Textual starts a task in the loop that does."""
+        """Put a key into the app's queue; Textual starts a task in the loop that does. Other work
+        waits for keys."""
+        if isinstance(message, Key):
+            gc_pause.key_came()
         self._app.post_message(message)
 
     @contextmanager

@@ -35,7 +35,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 from textual.worker import WorkerFailed
 
-from tui.core import clipboard
+from tui.core import clipboard, gc_pause
 from tui.core.clock import Clock
 from tui.core.errors import ConfigError
 from tui.core.formatting import plural
@@ -177,6 +177,7 @@ class BaseScreen(Widget):
             self._echoed_at = now
             draw_now(widget)
             sleep(YIELD_S)
+        gc_pause.key_seen()
 
     def takes(self, event: events.Key | events.Paste) -> bool:  # noqa: ARG002
         """True if the screen itself uses a key, before every binding and field."""

@@ -6,7 +6,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.style import Style
@@ -31,7 +30,7 @@ from tui.ui.widgets.conversation.style import inner, railed
 from tui.ui.widgets.conversation.tool_card import draw_card, draw_group, has_inside
 from tui.ui.widgets.line_view import LAST_ROW, place
 from tui.ui.widgets.line_view.strips import copied, extent
-from tui.ui.widgets.markdown.lazy import LazyLines
+from tui.ui.widgets.markdown.lazy import MarkedLines
 from tui.ui.widgets.markdown.text import (
     Line,
     Span,
@@ -147,9 +146,7 @@ def draw(
         case UserItem():
             return _user(item, width, styles)
         case AssistantItem():
-            lines = LazyLines()
-            add_reply(lines, markdown.render(item.text, styles, inner(width)), styles)
-            return lines
+            return reply(markdown.render(item.text, styles, inner(width)), styles)
         case ThinkingItem():
             return _thinking(item, width, styles)
         case ToolItem():
@@ -179,16 +176,11 @@ def asked_line(item: ToolItem, rows: Sequence[int], width: int, styles: Styles) 
     return ShownLine(path, offset if isinstance(offset, int) else 1)
 
 
-def add_reply(lines: LazyLines, rows: Sequence[Line], styles: Styles, start: int = 0) -> None:
-    """Add the model's text from its row `start` on, after its mark."""
+def reply(rows: Sequence[Line], styles: Styles, before: Sequence[Line] = ()) -> MarkedLines:
+    """Return the model's text after its mark, behind the lines that come `before` it."""
     first: list[Span] = [(" ● ", styles["c-reply"])]
     others: list[Span] = [("   ", styles["text"])]
-    for index in range(start, len(rows)):
-        lines.defer(1, partial(_marked_row, rows, index, others if index else first))
-
-
-def _marked_row(rows: Sequence[Line], index: int, mark: list[Span]) -> list[Line]:
-    return [prefixed(rows[index], mark)]
+    return MarkedLines(before, rows, first, others)
 
 
 def _long(text: str) -> bool:

@@ -9,11 +9,12 @@ from typing import TypeAlias
 from rich.style import Style
 
 from tui.core.dataclass import dataclass, field
+from tui.ui.widgets import markdown
 from tui.ui.widgets.conversation import item_renderer
 from tui.ui.widgets.conversation.items import AssistantItem, Item, ThinkingItem
 from tui.ui.widgets.line_view import RenderedItem
 from tui.ui.widgets.markdown import Document
-from tui.ui.widgets.markdown.lazy import LazyLines
+from tui.ui.widgets.markdown.lazy import MarkedLines
 from tui.ui.widgets.markdown.text import BLANK
 
 KEPT_LINES = 6_000
@@ -86,7 +87,7 @@ class RenderCache:
         picture = self._kept.get(item)
         if picture is not None:
             return picture
-        lines = LazyLines([BLANK] if gap else ())
+        before = [BLANK] if gap else []
         stream = self._streams.get(item)
         if stream is not None and isinstance(item, AssistantItem):
             if stream.document is None:
@@ -94,9 +95,13 @@ class RenderCache:
                 stream.document.feed(item.text)
             stream.document.draw()
             stream.settled = stream.document.settled
-            item_renderer.add_reply(lines, stream.document.lines, self._styles)
+            lines = item_renderer.reply(stream.document.lines, self._styles, before)
+        elif isinstance(item, AssistantItem):
+            rows = markdown.render(item.text, self._styles, item_renderer.inner(self.width))
+            lines = item_renderer.reply(rows, self._styles, before)
         else:
-            lines.extend(item_renderer.draw(item, self.width, self._styles, self.frame, along))
+            drawn = item_renderer.draw(item, self.width, self._styles, self.frame, along)
+            lines = [*before, *drawn]
         picture = self._kept[item] = RenderedItem(lines)
         self._lines += len(lines)
         return picture
@@ -153,14 +158,13 @@ class RenderCache:
         keep = stream.settled
         document.draw()
         stream.settled = document.settled
-        self._renew(picture, document, keep, gap=gap)
+        self._renew(picture, keep, gap=gap)
 
-    def _renew(self, picture: RenderedItem, document: Document, keep: int, *, gap: bool) -> None:
+    def _renew(self, picture: RenderedItem, keep: int, *, gap: bool) -> None:
         """Update a picture from its document, whose first `keep` lines are unchanged."""
         lines, before = picture.lines, len(picture.lines)
-        assert isinstance(lines, LazyLines)
-        lines.cut(keep + gap)
-        item_renderer.add_reply(lines, document.lines, self._styles, keep)
+        assert isinstance(lines, MarkedLines)
+        lines.renew(keep)
         for row in range(keep + gap, before):
             picture.strips.pop(row, None)
         self._lines += len(lines) - before
@@ -176,7 +180,7 @@ class RenderCache:
             self.drop(item)
             return
         keep = min(stream.settled, document.finish())
-        self._renew(picture, document, keep, gap=gap)
+        self._renew(picture, keep, gap=gap)
 
     def forget_stream(self, item: Item) -> None:
         """Forget an item that is gone; text that was on its way to it is void."""

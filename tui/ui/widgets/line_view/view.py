@@ -6,10 +6,10 @@ is kept with its line, so that everything Textual derives from a strip is kept t
 
 from __future__ import annotations
 
-from asyncio import TimerHandle, get_running_loop
-from collections.abc import Sequence
+from asyncio import Handle, get_running_loop
+from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rich.style import Style
 from textual import events
@@ -21,6 +21,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.timer import Timer
 
+from tui.core import gc_pause
 from tui.core.dataclass import dataclass, field
 from tui.ui.toolkit.compositor import draw_now
 from tui.ui.widgets.keys import PANE_KEYS, bindings
@@ -35,6 +36,8 @@ SELECTED_S = 0.5
 FRAME_S = 0.1
 """Seconds between frames for arriving items; drawing them never takes more than an eighth of the
 time."""
+_GIVE_WAY_S = 0.001
+"""Seconds that a frame waits each time a key is on its way."""
 
 
 @dataclass(slots=True)
@@ -79,7 +82,8 @@ class LineView(ScrollView, can_focus=True):
         self._blank = Strip([])
         self._stale = False
         self._shown: list[Line] = []
-        self._frame_due: TimerHandle | None = None
+        self._frame_due: Handle | None = None
+        self._arrived = False  # something, since the last frame was taken in
         self._frame_after = 0.0
         self._caret = Caret()
         self._selected_timer: Timer | None = None
@@ -131,32 +135,65 @@ class LineView(ScrollView, can_focus=True):
 
     def _soon(self) -> None:
         """Settle when the next frame is due."""
+        self._arrived = True
         if self._frame_due is None and self.is_running:
             due = max(0.001, self._frame_after - monotonic())
             self._frame_due = get_running_loop().call_later(due, self._next_frame)
 
     def _next_frame(self) -> None:
-        self._frame_due = None
+        """Take in what has arrived. It is drawn in another turn of the loop: keys come between, and
+        draw nothing of it."""
+        if self._gives_way(self._next_frame):
+            return
+        self._frame_due, self._arrived = None, False
         if not self.is_running:
             return
         started = monotonic()
         self._pour()
-        self._settle()
+        arranged = self._arrange()
+        for picture, _, row in self._rows_in_sight():
+            picture.lines[row]  # is drawn, and kept
+        taken_s = monotonic() - started
+        self._frame_due = get_running_loop().call_soon(self._draw_frame, arranged, taken_s)
+
+    def _draw_frame(self, arranged: bool, taken_s: float) -> None:
+        if self._gives_way(self._draw_frame, arranged, taken_s):
+            return
+        self._frame_due = None
+        if not self.is_running:
+            return
+        started = monotonic()
+        if arranged:
+            self._apply()
         draw_now(self, self.vertical_scrollbar)
         ended = monotonic()
-        self._frame_after = ended + max(FRAME_S, 8 * (ended - started))
+        self._frame_after = ended + max(FRAME_S, 8 * (taken_s + ended - started))
+        if self._arrived:
+            self._soon()
+
+    def _gives_way(self, step: Callable[..., None], *args: Any) -> bool:
+        """True if a key is on its way to the screen; the step of a frame is then taken later."""
+        if gc_pause.key_under_way():
+            self._frame_due = get_running_loop().call_later(_GIVE_WAY_S, step, *args)
+            return True
+        return False
 
     def _settle(self) -> None:
         """Update what is visible."""
+        if self._arrange():
+            self._apply()
+
+    def _arrange(self) -> bool:
+        """Find the rows that are visible now. False where there is no room for any."""
         width, height = self.scrollable_content_region.size
         if not width or not height:
-            return
+            return False
         self._stale = False
         if width != self._width or not self._look:
             self._restyle(width)
         self._viewport.height = height
         self._viewport.settle()
-        self._apply()
+        return True
 
     def _restyle(self, width: int) -> None:
         """Forget what was drawn in another width or in other styles."""

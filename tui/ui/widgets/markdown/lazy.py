@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import overload
 
 from tui.core.dataclass import dataclass
-from tui.ui.widgets.markdown.text import Line
+from tui.ui.widgets.markdown.text import BLANK, Line, Span, prefixed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,3 +65,44 @@ class LazyLines(Sequence[Line]):
     def cut(self, count: int) -> None:
         """Keep the first `count` lines, which end with a block."""
         del self._rows[count:]
+
+
+class MarkedLines(Sequence[Line]):
+    """The lines of another text behind some of its own, each made when it is read, with the `first`
+    mark before it or that of the `others`; then it stays the same. The text may grow meanwhile:
+    `renew` takes over what has become of it, at the cost of the lines that are not kept."""
+
+    def __init__(
+        self, own: Sequence[Line], lines: Sequence[Line], first: list[Span], others: list[Span]
+    ) -> None:
+        self._own, self._lines = own, lines
+        self._first, self._others = first, others
+        self._count = len(lines)
+        self._made: dict[int, Line] = {}
+
+    def __len__(self) -> int:
+        return len(self._own) + self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Line: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Line]: ...
+    def __getitem__(self, index: int | slice) -> Line | list[Line]:
+        if isinstance(index, slice):
+            return [self[row] for row in range(*index.indices(len(self)))]
+        row = range(len(self))[index] - len(self._own)
+        if row < 0:
+            return self._own[row]
+        line = self._made.get(row)
+        if line is None:
+            if row >= len(self._lines):  # taken back to be drawn anew, with the next frame
+                return BLANK
+            mark = self._others if row else self._first
+            line = self._made[row] = prefixed(self._lines[row], mark)
+        return line
+
+    def renew(self, kept: int) -> None:
+        """Take over the lines of the text; the first `kept` are unchanged."""
+        for row in range(kept, self._count):
+            self._made.pop(row, None)
+        self._count = len(self._lines)
