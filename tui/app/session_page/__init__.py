@@ -14,7 +14,7 @@ from typing import Final
 from tui.app.reports.timeline import KINDS, step_words, timeline_report
 from tui.app.reports.timeline_picture import PARTS
 from tui.app.reports.usage_table import unknown_prices
-from tui.app.session_page.glance import concerns, glance, outcome_of, tiles
+from tui.app.session_page.glance import concerns, glance, left_behind, outcome_of, tiles
 from tui.app.session_page.markup import PageText, figure, link, table
 from tui.app.session_page.record import PageRecord, TurnSteps, page_record, record_parts
 from tui.app.session_page.style import STYLE
@@ -55,10 +55,11 @@ def session_page(
     parts = [*record_parts(record, prices, text)]
     outcome = outcome_of(all_turns, timeline)
     told = [*concerns(loaded, outcome, timeline)]
+    seen = glance(tiles(outcome, timeline), told, text, record)
+    if behind := left_behind(loaded):
+        seen += f'<p class="note">{text.label(behind, 400)}</p>'
     body = [
-        _section(
-            "glance", "At a glance", glance(tiles(outcome, timeline), told, text, record.anchor)
-        ),
+        _section("glance", "At a glance", seen),
         _section("time", "In time", _in_time(timeline, record, text)),
         _section("money", "Where the money went", _money(loaded, found, record, text)),
         _section("record", "The record", "".join(parts) or "<p>No message is in it.</p>"),
@@ -67,7 +68,7 @@ def session_page(
     lines = [f"session {header.id}", header.created, header.cwd, ", ".join(models(all_turns))]
     lines += [cost(loaded.records, branch, prices), state]
     meta = " · ".join(text.label(line, 300) for line in lines if line)
-    name = text.label(title or header.id, 300)
+    name = text.label(title or header.id)
     hidden = f"{plural(text.secrets, 'secret')} removed from this page." if text.secrets else ""
     page = _PAGE.format(
         title=name, meta=meta, hidden=hidden, style=STYLE, body="\n".join(body), times=_TIMES
@@ -98,7 +99,8 @@ def _in_time(timeline: SessionTimeline, record: PageRecord, text: PageText) -> s
         "<li>✗ ✓ checks turned red, green</li>"
     )
     behind = table("By prompt", _COLUMNS, _rows(record, text)) + _marked(timeline, record, text)
-    return figure(picture, behind, legend=f'<ul class="legend">{legend}</ul>') + f"<ul>{words}</ul>"
+    legend = f'<ul class="legend">{legend}</ul>'
+    return figure(picture, behind, legend=legend, wide=True) + f"<ul>{words}</ul>"
 
 
 _COLUMNS: Final = (

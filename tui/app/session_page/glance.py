@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from tui.app.damage_report import damage_findings, where
 from tui.app.session_page.markup import PageText, link
+from tui.app.session_page.record import PageRecord
 from tui.app.session_report import Turn, answers
 from tui.context.timeline import SessionTimeline, TimelineStep
 from tui.core import facts
@@ -13,10 +15,12 @@ from tui.core.dataclass import dataclass, field
 from tui.core.formatting import duration, money, plural, tokens
 from tui.core.messages import tool_calls
 from tui.session.reader import LoadedSession
-from tui.session.records import is_prompt
+from tui.session.records import LEFT_OUT, Finding, is_prompt
 from tui.session.request_numbers import REQUEST
 
 _LINKS: Final = 6
+_FAULTS: Final = 5
+"""Most findings that are named one by one."""
 _REFUSED: Final = frozenset({"no", "deny"})
 
 
@@ -175,10 +179,29 @@ def concerns(
         of = f"{plural(timeline.unpriced, 'answer')} of {names or 'an unnamed model'}"
         words = f"What {of} cost isn't known."
         yield Concern("?", words, places(lambda place: steps[place].usd is None))
-    for finding in loaded.findings[:5]:
-        yield Concern("!", f"Damage in the file, {finding.where}: {finding.action}")
-    if (more := len(loaded.findings) - 5) > 0:
-        yield Concern("!", f"{plural(more, 'more place')} in the file damaged or not understood.")
+    faults = damage_findings(loaded.findings)
+    for finding in faults[:_FAULTS]:
+        yield Concern("!", _fault(finding))
+    if (more := len(faults) - _FAULTS) > 0:
+        yield Concern("!", f"{plural(more, 'more place')} in the file repaired or left out.")
+
+
+def _fault(finding: Finding) -> str:
+    """Say in a sentence what a damaged file cost."""
+    place = f"{where(finding)} of the file" if finding.where.startswith("line ") else finding.where
+    for word in ("left out: ", "skipped: "):
+        if finding.action.startswith(word):
+            return f"Left out, {place}: {finding.action.removeprefix(word)}."
+    return f"Repaired for this page, {place}: {finding.action}."
+
+
+def left_behind(loaded: LoadedSession) -> str:
+    """Say what another program's file has besides the conversation; "" for nothing."""
+    kinds = [finding for finding in loaded.findings if finding.code == LEFT_OUT]
+    named = [finding.action.removeprefix("left out: ") for finding in kinds[:_FAULTS]]
+    more = len(kinds) - len(named)
+    named += [plural(more, "more kind")] if more > 0 else []
+    return f"Left out, as no part of the conversation: {', '.join(named)}." if named else ""
 
 
 def _undone(
@@ -215,7 +238,7 @@ def glance(
     figures: Iterator[tuple[str, str, str, str]],
     told: Sequence[Concern],
     text: PageText,
-    anchor: Callable[[int], str],
+    record: PageRecord,
 ) -> str:
     """The figures and the concerns as markup."""
     cells = "".join(
@@ -225,10 +248,11 @@ def glance(
     )
     if not told:
         calm = "Nothing was refused, undone, red, waiting or failed, and every price is known."
+        calm = calm if record.turns else "Nothing has happened in this session yet."
         return f'<dl class="tiles">{cells}</dl><p class="calm">{calm}</p>'
     items = "".join(
         f'<li><span class="sign" aria-hidden="true">{one.sign}</span><span>'
-        f"{text.label(one.words, 400)}{_links(one.steps, anchor)}</span></li>"
+        f"{text.label(one.words, 400)}{_links(one.steps, record)}</span></li>"
         for one in told
     )
     return (
@@ -236,10 +260,10 @@ def glance(
     )
 
 
-def _links(steps: Sequence[int], anchor: Callable[[int], str]) -> str:
-    """Links to the last steps: what they left behind is what counts."""
-    anchors = [*dict.fromkeys(anchor(place) for place in steps)]
-    shown = " ".join(link(one, f"#{one[1:]}") for one in anchors[-_LINKS:])
+def _links(steps: Sequence[int], record: PageRecord) -> str:
+    """Links to the last steps, by their time: what they left behind is what counts."""
+    anchors = {record.anchor(place): record.name(place) for place in steps}
+    shown = " ".join(link(one, name) for one, name in [*anchors.items()][-_LINKS:])
     earlier = len(anchors) - _LINKS
     more = f" and {earlier:,} more in the record" if earlier > 0 else ""
     return f' <span class="links">{shown}{more}</span>' if shown else ""

@@ -17,6 +17,7 @@ from tui.context.timeline import SessionTimeline, TimelineStep
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field
 from tui.core.formatting import money, plural
+from tui.core.late_pattern import late_pattern
 from tui.session.records import is_prompt
 
 _ROOM: Final = 1_500_000
@@ -28,6 +29,7 @@ _STEPS: Final = 600
 _TEXT: Final = 20_000
 """Most characters of a prompt or an answer."""
 _LEAST: Final = 400
+_CLOCK: Final = late_pattern(r"\d\d:\d\d:\d\d")
 _NOISE: Final = frozenset({"request", "call", "pause"})
 """The kinds of which there are many: when they went well, they are left out first."""
 _COUNTED: Final[Mapping[str, str]] = {
@@ -66,6 +68,15 @@ class PageRecord:
             return f"s{place}"
         starts = [one.steps.start for one in self.turns]
         return self.turn_anchor(max(0, bisect_right(starts, place) - 1))
+
+    def name(self, place: int) -> str:
+        """The words of a link to a step: its time where it is shown, otherwise its prompt."""
+        clock = self.timeline.steps[place].time[11:19]
+        if place in self.anchored and _CLOCK.fullmatch(clock):
+            return clock
+        starts = [one.steps.start for one in self.turns]
+        number = self.turns[max(0, bisect_right(starts, place) - 1)].number
+        return f"prompt {number}" if number else "before the first prompt"
 
     def turn_anchor(self, index: int) -> str:
         """The anchor of a turn, by its place in the list."""
@@ -236,6 +247,8 @@ def _line(place: int, step: TimelineStep, done: Mapping[str, str], text: PageTex
         words = f"{KINDS[step.kind].capitalize()}: {step_words(step)}"
     elif step.verdict:
         words += f" {'Turned' if step.turned else 'Still'} {step.verdict}."
-    told = text.label(f"{words} {step.note}".strip(), 420)
+    if step.note:
+        words = f"{words}{'' if words.endswith('.') else '.'} {step.note}"
+    told = text.label(words, 420)
     clock = text.label(step.time[11:19], 8)
     return f'<li id="s{place}" class="{kind}"><time>{clock}</time> {told}</li>'

@@ -111,7 +111,7 @@ def _bar(row: UsageRow, y: int, most: float, total: Amount, text: PageText) -> I
         words = f"{UNKNOWN}, {tokens(round(row.amount.tokens))} tokens"
     percent = share(row.amount, total)
     price = f"{words} · {text(percent)}" if percent not in {"", "?"} else words
-    name = text.label(row.name, max(12, 52 - len(price)))
+    name = text.drawn(row.name, max(12, 54 - len(price)))
     quiet = "" if row.key else ' class="quiet"'
     yield f'<text{quiet} x="0" y="{y + 13}">{name}</text>'
     yield f'<text class="amount" x="{_WIDTH}" y="{y + 13}" text-anchor="end">{price}</text>'
