@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.context.worked_session import WorkedSession
+from tests.support.foreign import codex, pi
 from tui.app.session_page import session_page
 from tui.core.config import Price
+from tui.session import importers
 from tui.session.reader import LoadedSession
 from tui.session.records import LEFT_OUT, Finding, Header, Record
 
@@ -198,6 +200,29 @@ def test_what_is_said_of_a_step_is_a_sentence_of_its_own() -> None:
     text = check(page_of(WorkedSession().made(4, 6))).text
     assert re.search(r"Pause: [\w ]+ passed\. [\w ]+ of it aren't drawn\.", text)
     assert re.search(r"messages summarized · [^.]+\.\d+\. [\d.]+k → [\d.]+k tokens", text)
+
+
+def test_an_imported_session_without_counts_is_not_free(tmp_path: Path) -> None:
+    path = tmp_path / "rollout-2026-02-10T22-00-00-codex-1.jsonl"
+    path.write_bytes(codex(2).bytes())
+    text = check(session_page(importers.load(path), {}).text).text
+    assert "cost not known" in text
+    assert "Cost unknown" in text
+    assert "$0.00 in all" not in text
+    assert "Cost $0.00" not in text
+    assert "every price is known" not in text
+    assert "The record has no count of tokens, so what was paid isn't known." in text
+    assert "4 answers without a count of tokens: the input is estimated from the messages" in text
+    assert "estimated: some weren't counted" in text
+    assert "0 % from the cache" not in text
+
+
+def test_an_imported_session_has_its_own_counts(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(pi(2).bytes())
+    text = check(session_page(importers.load(path), {}).text).text
+    assert "without a count of tokens" not in text
+    assert "Tokens 92 30 % from the cache" in text
 
 
 def test_an_empty_session_is_a_page() -> None:

@@ -251,5 +251,11 @@ def _doubts(timeline: SessionTimeline) -> Iterator[str]:
         yield f"{duration(cut)} in which nothing is known to have run aren't counted."
     if back:
         yield f"The clock jumped back {plural(len(back), 'time')}: the order of the record counts."
+    sent = [timeline.steps[place].sent for place in timeline.requests.steps]
+    if uncounted := sum(not one.counted for one in sent if one):
+        yield (
+            f"{plural(uncounted, 'answer')} without a count of tokens: the input is estimated from"
+            " the messages, and what was cached isn't known."
+        )
     if timeline.axis.untimed:
         yield f"{plural(timeline.axis.untimed, 'record')} without a readable time."

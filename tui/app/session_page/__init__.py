@@ -131,7 +131,8 @@ def _row(record: PageRecord, some: Sequence[TurnSteps], anchor: str, text: PageT
     if len(some) == 1:
         label = next((step.label for step in steps if step.kind == "prompt"), "")
         name = f"{first.number}. {label}" if first.number else "before the first prompt"
-    read, whole = sum(one.cached for one in sent), sum(one.tokens for one in sent)
+    counted = [one for one in sent if one.counted]
+    read, whole = sum(one.cached for one in counted), sum(one.tokens for one in counted)
     usd, unpriced = sum(one.usd for one in some), any(one.unpriced for one in some)
     price = "unknown" if unpriced and not usd else money(usd) + " + ?" * unpriced
     files = {name for step in steps for name in step.files}
@@ -189,7 +190,10 @@ def _money(loaded: LoadedSession, found: Attribution, record: PageRecord, text: 
         notes.append(f"{ended} cut off: what that cost is in no record, and not in these sums.")
     said = "".join(f'<p class="note">{text(note)}</p>' for note in notes if note)
     if not figures:
-        return f"{said}<p>No request was answered, so nothing was paid.</p>"
+        why = "No request was answered, so nothing was paid."
+        if len(record.timeline.requests):
+            why = "The record has no count of tokens, so what was paid isn't known."
+        return f"{said}<p>{why}</p>"
     legend = (
         '<ul class="legend"><li><i class="cached" style="opacity:.45"></i>from the cache</li>'
         '<li><i class="new"></i>new to the model</li><li><i class="output"></i>written by it</li>'

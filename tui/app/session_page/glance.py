@@ -105,12 +105,19 @@ def tiles(
     yield "Files changed", f"{len(outcome.files):,}", "", ""
     yield _checks(timeline)
     requests = sum(step.kind == "request" for step in timeline.steps)
-    read = sum(step.sent.cached for step in timeline.steps if step.sent)
-    cached = f"{read / outcome.used:.0%} from the cache".replace("%", " %") if outcome.used else ""
     yield "Requests", f"{requests:,}", "", ""
-    yield "Tokens", tokens(outcome.used), cached, ""
+    yield _tokens(outcome, timeline)
     yield _cost(timeline)
     yield "Time at work", duration(timeline.now), "", ""
+
+
+def _tokens(outcome: SessionOutcome, timeline: SessionTimeline) -> tuple[str, str, str, str]:
+    sent = [step.sent for step in timeline.steps if step.sent]
+    if any(not one.counted for one in sent):
+        return "Tokens", f"about {tokens(outcome.used)}", "estimated: some weren't counted", ""
+    read = sum(one.cached for one in sent)
+    cached = f"{read / outcome.used:.0%} from the cache".replace("%", " %") if outcome.used else ""
+    return "Tokens", tokens(outcome.used), cached, ""
 
 
 def _checks(timeline: SessionTimeline) -> tuple[str, str, str, str]:

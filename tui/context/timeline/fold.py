@@ -114,7 +114,7 @@ class SessionTimeline:
     reds: array[int] = field(default_factory=lambda: array("l"))
     """After each check, how many of them are red."""
     unpriced: int = 0
-    """Answers of models whose price is not known."""
+    """Answers whose price is not known: that of their model, or how many tokens they were."""
     axis: TimeAxis = field(default_factory=TimeAxis)
     _work: _Work = field(default_factory=lambda: _Work())  # noqa: PLW0108 - it is defined below
 
@@ -433,6 +433,8 @@ def _answer(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None
     step.usd = None
     if usage.total:
         step.usd = line.pay(step.model, usage, batch=bool(data.get(BATCH)))
+    else:
+        line.unpriced += 1
     line.requests.add(line.anchors[request.place], request.place)
     line.inputs.append(whole)
     line.news.append(whole - cached)
