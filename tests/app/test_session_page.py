@@ -175,7 +175,7 @@ def test_a_link_to_a_step_says_when_it_was() -> None:
     links = re.findall(r'<a href="#(s\d+)">(.*?)</a>', concerns)
     assert links
     for anchor, name in links:
-        assert f'<li id="{anchor}" class="break"><time>{name}</time>' in text
+        assert re.search(f'<li id="{anchor}" class="\\w+"><time>{name}</time>', text)
 
 
 def test_each_part_of_the_context_is_named_where_it_is_drawn_and_has_an_edge() -> None:
@@ -223,6 +223,34 @@ def test_an_imported_session_has_its_own_counts(tmp_path: Path) -> None:
     text = check(session_page(importers.load(path), {}).text).text
     assert "without a count of tokens" not in text
     assert "Tokens 92 30 % from the cache" in text
+
+
+def test_failed_attempts_are_counted_and_what_they_may_have_cost_is_said() -> None:
+    made = WorkedSession()
+    asked(made, "go")
+    made.add("request", 1, n=1, model=made.model, messages=1)
+    wait = {"attempt": 1, "max_attempts": 8, "delay_s": 2.0, "reason": "It broke."}
+    made.add("retry", 1, **wait, error_class="overloaded", status=529)
+    made.add("retry", 3, **wait, error_class="stream_broken", received=800)
+    usage = {"input_tokens": 12, "output_tokens": 40}
+    made.add("assistant", 5, content=[], model=made.model, usage=usage)
+    text = check(page_of(made.records)).text
+    said = "2 attempts failed, and 1 of them may have been billed: no record says what that cost."
+    assert f"Requests: {said}" in text
+    assert "1 answer cut off or lost: what that cost is in no record" in text
+    assert "every price is known" not in text
+
+
+def test_attempts_that_the_server_refused_cost_nothing() -> None:
+    made = WorkedSession()
+    asked(made, "go")
+    made.add("request", 1, n=1, model=made.model, messages=1)
+    wait = {"attempt": 1, "max_attempts": 8, "delay_s": 2.0, "reason": "It broke."}
+    made.add("retry", 1, **wait, error_class="overloaded", status=529)
+    made.add("assistant", 5, content=[], model=made.model, usage={"input_tokens": 12})
+    text = check(page_of(made.records)).text
+    assert "1 attempt failed: refused by the server, so not billed." in text
+    assert "cut off or lost" not in text
 
 
 def test_an_empty_session_is_a_page() -> None:

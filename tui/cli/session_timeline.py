@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tui.app import launch_config
+from tui.app.damage_report import damage_findings
 from tui.app.options.arguments import Options
 from tui.app.reports.timeline import step_line, timeline_json, timeline_report
 from tui.app.reports.timeline_picture import Window, aligned, label_width, picture, whole
@@ -110,7 +111,7 @@ def _json(one: _TimedSession) -> dict[str, Any]:
 
 
 def _note_damage(one: _TimedSession) -> None:
-    if one.loaded.findings:
+    if damage_findings(one.loaded.findings):
         note("The file is damaged: holdfast sessions check says where.")
 
 

@@ -82,6 +82,18 @@ def moment_title(timeline: SessionTimeline, place: int) -> str:
     return f"{clock} · {KINDS[step.kind]} · {place + 1:,} of {len(timeline.steps):,}"
 
 
+def failed_attempts(timeline: SessionTimeline) -> str:
+    """Say how many attempts of requests failed, and what is known of their price; "" for none."""
+    refused, lost = timeline.refused, timeline.lost
+    if not refused + lost:
+        return ""
+    words = f"{plural(refused + lost, 'attempt')} failed"
+    if not lost:
+        return f"{words}: refused by the server, so not billed."
+    which = "it" if refused + lost == 1 else "they" if not refused else f"{lost:,} of them"
+    return f"{words}, and {which} may have been billed: no record says what that cost."
+
+
 def timeline_json(timeline: SessionTimeline) -> dict[str, Any]:
     """The timeline as data: its sums and every step."""
     return {
@@ -89,6 +101,8 @@ def timeline_json(timeline: SessionTimeline) -> dict[str, Any]:
         "cost_usd": timeline.usd,
         "known_cost_usd": round(timeline.spent.total, 6),
         "unpriced_answers": timeline.unpriced,
+        "failed_attempts": timeline.refused + timeline.lost,
+        "attempts_perhaps_billed": timeline.lost,
         "records_without_time": timeline.axis.untimed,
         "steps": [_step_json(step) for step in timeline.steps],
     }
@@ -251,6 +265,8 @@ def _doubts(timeline: SessionTimeline) -> Iterator[str]:
         yield f"{duration(cut)} in which nothing is known to have run aren't counted."
     if back:
         yield f"The clock jumped back {plural(len(back), 'time')}: the order of the record counts."
+    if words := failed_attempts(timeline):
+        yield words
     sent = [timeline.steps[place].sent for place in timeline.requests.steps]
     if uncounted := sum(not one.counted for one in sent if one):
         yield (

@@ -13,7 +13,7 @@ from typing import Final
 
 from tui.app.reports.timeline import KINDS, step_words, timeline_report
 from tui.app.reports.timeline_picture import PARTS
-from tui.app.reports.usage_table import unknown_prices
+from tui.app.reports.usage_table import cut_off, unknown_prices
 from tui.app.session_page.glance import concerns, glance, left_behind, outcome_of, tiles
 from tui.app.session_page.markup import PageText, figure, link, table
 from tui.app.session_page.record import PageRecord, TurnSteps, page_record, record_parts
@@ -185,9 +185,7 @@ def _money(loaded: LoadedSession, found: Attribution, record: PageRecord, text: 
             f"With {len(loaded.records):,} records, the bills aren't shared out by tool, file and"
             " content here. `holdfast usage --by tool` does that."
         )
-    if found.cut_off:
-        ended = plural(found.cut_off, "answer")
-        notes.append(f"{ended} cut off: what that cost is in no record, and not in these sums.")
+    notes.append(cut_off(found.cut_off))
     said = "".join(f'<p class="note">{text(note)}</p>' for note in notes if note)
     if not figures:
         why = "No request was answered, so nothing was paid."

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from tui.app.damage_report import damage_findings, where
+from tui.app.reports.timeline import failed_attempts
 from tui.app.session_page.markup import PageText, link
 from tui.app.session_page.record import PageRecord
 from tui.app.session_report import Turn, answers
@@ -171,6 +172,9 @@ def concerns(
     found = places(lambda place: steps[place].kind == "request" and bool(steps[place].note))
     if found:
         yield Concern("!", f"{plural(len(found), 'answer')} ended early.", found)
+    if words := failed_attempts(timeline):
+        tried = places(lambda place: steps[place].kind == "wait" and bool(steps[place].label))
+        yield Concern("!", f"Requests: {words}", tried)
     broken = places(lambda place: steps[place].kind == "break")
     if broken:
         usd = sum(steps[place].usd or 0.0 for place in broken)

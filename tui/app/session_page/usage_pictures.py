@@ -18,6 +18,7 @@ from tui.app.reports.usage_table import (
     table_of,
 )
 from tui.app.session_page.markup import PageText, Picture, figure, link, table
+from tui.context.failed_attempts import attempt_in
 from tui.context.usage import Amount, bills_of
 from tui.context.usage.attribution import Attribution, Grouping
 from tui.core.config import Price
@@ -55,7 +56,7 @@ def billed(records: Sequence[Record], prices: Mapping[str, Price]) -> Attributio
             groups["prompt"].setdefault(number, Amount()).add(amount)
             groups["model"].setdefault(bill.model, Amount()).add(amount)
             groups["kind"].setdefault(bill.purpose, Amount()).add(amount)
-        found.cut_off += record.type == "interrupt"
+        found.cut_off += record.type == "interrupt" or attempt_in(record) == "lost"
     return found
 
 
