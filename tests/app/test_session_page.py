@@ -196,10 +196,10 @@ def test_a_name_of_wide_letters_is_cut_before_the_price() -> None:
     assert 10 < len(name[1]) < 28
 
 
-def test_what_is_said_of_a_step_is_a_sentence_of_its_own() -> None:
+def test_what_else_is_said_of_a_step_is_set_apart() -> None:
     text = check(page_of(WorkedSession().made(4, 6))).text
-    assert re.search(r"Pause: [\w ]+ passed\. [\w ]+ of it aren't drawn\.", text)
-    assert re.search(r"messages summarized · [^.]+\.\d+\. [\d.]+k → [\d.]+k tokens", text)
+    assert re.search(r"Pause: [\w ]+ passed · [\w ]+ of it aren't drawn\.", text)
+    assert re.search(r"messages summarized · [^$]+\$[\d.]+ · [\d.]+k → [\d.]+k tokens", text)
 
 
 def test_an_imported_session_without_counts_is_not_free(tmp_path: Path) -> None:

@@ -94,8 +94,15 @@ def failed_attempts(timeline: SessionTimeline) -> str:
     return f"{words}, and {which} may have been billed: no record says what that cost."
 
 
-def timeline_json(timeline: SessionTimeline) -> dict[str, Any]:
-    """The timeline as data: its sums and every step."""
+def timeline_json(
+    timeline: SessionTimeline, inner: Mapping[str, SessionTimeline] | None = None
+) -> dict[str, Any]:
+    """The timeline as data: its sums and every step. `inner` are the timelines of sub-agents, by
+    the records that end them: their steps are in their parent's."""
+    steps = [_step_json(step) for step in timeline.steps]
+    for fields, step in zip(steps, timeline.steps, strict=True):
+        if step.kind == "agent" and inner and (own := inner.get(step.record)) is not None:
+            fields["steps"] = [_step_json(within) for within in own.steps]
     return {
         "seconds": round(timeline.now, 3),
         "cost_usd": timeline.usd,
@@ -104,7 +111,7 @@ def timeline_json(timeline: SessionTimeline) -> dict[str, Any]:
         "failed_attempts": timeline.refused + timeline.lost,
         "attempts_perhaps_billed": timeline.lost,
         "records_without_time": timeline.axis.untimed,
-        "steps": [_step_json(step) for step in timeline.steps],
+        "steps": steps,
     }
 
 

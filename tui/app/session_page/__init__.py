@@ -21,12 +21,13 @@ from tui.app.session_page.style import STYLE
 from tui.app.session_page.timeline_picture import timeline_picture
 from tui.app.session_page.usage_pictures import billed, usage_figures
 from tui.app.session_report import cost, models, turns
-from tui.context.timeline import SessionTimeline
+from tui.context.timeline import SessionTimeline, inner_timelines
 from tui.context.usage.attribution import Attribution, attribute
 from tui.core.config import Price
 from tui.core.formatting import money, plural, tokens
 from tui.session.export import Exported
 from tui.session.reader import LoadedSession
+from tui.session.records import Record
 
 _MARKED: Final = 150
 """Most rows of the table of what broke, turned or went wrong."""
@@ -36,13 +37,19 @@ that takes too long for a page."""
 
 
 def session_page(
-    loaded: LoadedSession, prices: Mapping[str, Price], *, title: str = "", state: str = ""
+    loaded: LoadedSession,
+    prices: Mapping[str, Price],
+    *,
+    title: str = "",
+    state: str = "",
+    sub_agents: Mapping[str, Sequence[Record]] | None = None,
 ) -> Exported:
     """Make the page. `prices` are the configured ones; `state` says whether the file is what was
-    written."""
+    written; `sub_agents` are the records of their sessions, by id."""
     branch = loaded.branch
     timeline = SessionTimeline(prices)
     timeline.extend(branch)
+    inner = inner_timelines(branch, sub_agents or {}, prices)
     all_turns = [*turns(branch)]
     short = len(loaded.records) <= _SHARED
     found = (
@@ -51,7 +58,7 @@ def session_page(
         else billed(loaded.records, prices)
     )
     text = PageText()
-    record = page_record(timeline, all_turns)
+    record = page_record(timeline, all_turns, inner)
     parts = [*record_parts(record, prices, text)]
     outcome = outcome_of(all_turns, timeline)
     told = [*concerns(loaded, outcome, timeline)]
@@ -91,13 +98,15 @@ def _in_time(timeline: SessionTimeline, record: PageRecord, text: PageText) -> s
     words = "".join(f"<li>{text.label(line, 300)}</li>" for line in lines)
     if not timeline.steps:
         return f"<ul>{words}</ul>"
-    picture = timeline_picture(timeline, text, record.anchor)
+    picture = timeline_picture(timeline, text, record.anchor, record.inner)
     legend = "".join(f'<li><i class="{part}"></i>{part}</li>' for part in reversed(PARTS))
     legend += (
         '<li><i class="pale"></i>pale, below the line: from the cache</li>'
         '<li><i class="full"></i>full: new</li><li>▲ cache restarted</li><li>▼ compacted</li>'
         "<li>✗ ✓ checks turned red, green</li>"
     )
+    if record.inner:
+        legend += '<li><i class="thin messages"></i>below a sub-agent: its requests</li>'
     behind = table("By prompt", _COLUMNS, _rows(record, text)) + _marked(timeline, record, text)
     legend = f'<ul class="legend">{legend}</ul>'
     return figure(picture, behind, legend=legend, wide=True) + f"<ul>{words}</ul>"

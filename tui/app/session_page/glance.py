@@ -11,12 +11,13 @@ from tui.app.session_page.markup import PageText, link
 from tui.app.session_page.record import PageRecord
 from tui.app.session_report import Turn, answers
 from tui.context.timeline import SessionTimeline, TimelineStep
+from tui.context.usage.bills import bills_of
 from tui.core import facts
 from tui.core.dataclass import dataclass, field
 from tui.core.formatting import duration, money, plural, tokens
 from tui.core.messages import tool_calls
 from tui.session.reader import LoadedSession
-from tui.session.records import LEFT_OUT, Finding, is_prompt
+from tui.session.records import LEFT_OUT, SUB_AGENT, Finding, is_prompt
 from tui.session.request_numbers import REQUEST
 
 _LINKS: Final = 6
@@ -44,6 +45,8 @@ class SessionOutcome:
     jobs: int = 0
     """Commands in the background whose end isn't recorded."""
     files: dict[str, None] = field(default_factory=dict[str, None])
+    inner: int = 0
+    """The requests of sub-agents."""
     used: int = 0
     """Tokens, in and out."""
     rewinds: set[str] = field(default_factory=set[str])
@@ -66,6 +69,8 @@ def outcome_of(turns: Sequence[Turn], timeline: SessionTimeline) -> SessionOutco
                 found.rewinds.add(record.id)
             elif record.type == "file_change" and isinstance(record.data.get("path"), str):
                 found.files[record.data["path"]] = None
+            elif record.type == SUB_AGENT:
+                found.inner += sum(bill.requests for bill in bills_of(record))
             elif record.type in {"job", "job_moved"}:
                 jobs.add(str(record.data.get("call_id")))
             elif record.type == "job_ended":
@@ -106,7 +111,8 @@ def tiles(
     yield "Files changed", f"{len(outcome.files):,}", "", ""
     yield _checks(timeline)
     requests = sum(step.kind == "request" for step in timeline.steps)
-    yield "Requests", f"{requests:,}", "", ""
+    inner = f"and {outcome.inner:,} of sub-agents" if outcome.inner else ""
+    yield "Requests", f"{requests:,}", inner, ""
     yield _tokens(outcome, timeline)
     yield _cost(timeline)
     yield "Time at work", duration(timeline.now), "", ""

@@ -88,6 +88,7 @@ i.cached,i.new{background:var(--messages)}i.output{background:var(--thinking)}
 i.system{background:var(--system)}i.tools{background:var(--tools)}
 i.messages{background:var(--messages)}
 i.results{background:var(--results)}i.thinking{background:var(--thinking)}
+i.thin{height:.25em;vertical-align:.2em}
 i.pale{background:var(--soft);opacity:.42}i.full{background:var(--soft)}
 table{border-collapse:collapse;font-size:.85rem;font-variant-numeric:tabular-nums;margin:.4rem 0}
 caption{text-align:left;padding-bottom:.2rem}
@@ -110,6 +111,7 @@ ul{margin:0;padding-left:1.1rem;font-size:.87rem}
 .steps li,.turn ul li{overflow-wrap:anywhere;unicode-bidi:isolate}
 .steps li{padding:.08rem .3rem .08rem .5rem;border-left:3px solid transparent}
 .steps time{color:var(--soft);font-variant-numeric:tabular-nums;margin-right:.4rem}
+details.inner{margin:.1rem 0 .3rem 1.4rem}
 .steps .bad,.steps .red,.steps .trouble{border-color:var(--bad)}.steps .bad{color:var(--bad)}
 .steps .green{border-color:var(--good)}.steps .break,.steps .compaction{border-color:var(--warn)}
 b.bad,ul.bad{color:var(--bad)}

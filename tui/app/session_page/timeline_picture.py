@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -48,6 +48,7 @@ class _Canvas:
     anchor: Anchor
     window: Window
     edges: list[float]
+    inner: Mapping[str, SessionTimeline]
     y: int = _TOP
     pieces: list[str] = field(default_factory=list[str])
 
@@ -69,10 +70,16 @@ class _Canvas:
         )
 
 
-def timeline_picture(timeline: SessionTimeline, text: PageText, anchor: Anchor) -> Picture:
-    """Draw a whole session."""
+def timeline_picture(
+    timeline: SessionTimeline,
+    text: PageText,
+    anchor: Anchor,
+    inner: Mapping[str, SessionTimeline],
+) -> Picture:
+    """Draw a whole session. `inner` are the timelines of its sub-agents, by the records that end
+    them."""
     window = whole(timeline)
-    canvas = _Canvas(timeline, text, anchor, window, window.edges(_COLUMNS))
+    canvas = _Canvas(timeline, text, anchor, window, window.edges(_COLUMNS), inner)
     _context(canvas)
     _guides(canvas)
     canvas.y += _CHART + 6
@@ -314,10 +321,25 @@ def _lane(canvas: _Canvas, lane: Lane, kind: str) -> None:
         canvas.linked(lane.steps[n], drawn)
         if width >= _NAMED:
             _name(canvas, step, x, y, width)
+        if (inner := canvas.inner.get(step.record)) is not None and kind == "agent":
+            _requests_within(canvas, inner, x, width)
     for bad, found in small.items():
         path = "".join(f"M{x} {y}h{round(w, 1)}v{_BAR}H{x}z" for x, w in found.items())
         if path:
             canvas.pieces.append(f'<path class="{kind}{bad}" d="{path}"/>')
+
+
+def _requests_within(canvas: _Canvas, inner: SessionTimeline, x: float, width: float) -> None:
+    """The requests of a sub-agent, as a thin line below its bar."""
+    scale, found = width / max(1e-9, inner.now), dict[int, float]()
+    for lane in inner.lanes["request"].rows:
+        for start, end in zip(lane.starts, lane.ends, strict=True):
+            column = int(start * scale)
+            found[column] = max(found.get(column, 1.0), round((end - start) * scale, 1))
+    y = canvas.y + _BAR + 1
+    path = "".join(f"M{round(x + at, 1)} {y}h{wide}v3h-{wide}z" for at, wide in found.items())
+    if path:
+        canvas.pieces.append(f'<path class="request" d="{path}"/>')
 
 
 def _name(canvas: _Canvas, step: TimelineStep, x: float, y: int, width: float) -> None:

@@ -1,9 +1,11 @@
 """The timeline of a session: what happened when, folded from its record. Pure.
 
-SessionTimeline(prices).extend(records)    steps in order, bars by lane, marks, sums
+SessionTimeline(prices).extend(records)       steps in order, bars by lane, marks, sums
+inner_timelines(records, children, prices)    the same of the sub-agents' own sessions
 """
 
 from tui.context.timeline.fold import MARKS, SessionTimeline
+from tui.context.timeline.inner import inner_timelines
 from tui.context.timeline.lanes import Lane, LaneGroup, Sums
 from tui.context.timeline.sizes import Parts
 from tui.context.timeline.steps import LANES, Kind, Marks, RequestInput, TimelineStep
@@ -20,4 +22,5 @@ __all__ = [
     "SessionTimeline",
     "Sums",
     "TimelineStep",
+    "inner_timelines",
 ]
