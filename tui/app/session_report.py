@@ -79,7 +79,8 @@ def cost(records: Sequence[Record], branch: Sequence[Record], prices: Mapping[st
     if whole.usd is None or (uncounted and not whole.usd):
         words = "cost not known"
     else:
-        words = f"{money(whole.usd)} in all{', and more that is not known' if uncounted else ''}"
+        more = ", and more that isn't known" if uncounted else ""
+        words = f"{money(whole.usd)} in all{more}"
     if whole.requests > here.requests:
         words += f", {money(here.usd)} on this branch"
     return words

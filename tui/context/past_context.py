@@ -14,7 +14,7 @@ from tui.core.dataclass import dataclass, field
 
 UNTOLD: Final = (
     "This request isn't in the record: another program sent it, or an older version of Holdfast.\n"
-    "So its context is told from the messages before the answer, and their sizes are estimates.\n"
+    "What you see are the messages before the answer, and their sizes are estimates.\n"
     "The rest of what the server counted is the system prompt, the tools, and what else that\n"
     "program sent and left out of its file. Which of it was cached isn't known either, only how\n"
     "much."
@@ -76,13 +76,11 @@ def seen_at(replay: RequestReplay, number: int, tokens: int = 0) -> ContextThen:
     return ContextThen(number, items, view.stands, _texts(frame))
 
 
-def told_by_messages(
-    replay: RequestReplay, answer: str, number: int, tokens: int = 0
-) -> ContextThen:
+def estimated_at(replay: RequestReplay, answer: str, number: int, tokens: int = 0) -> ContextThen:
     """List what an answer was given to, by the messages before it: for a request without a record,
     as in another program's session. `tokens` is what the server counted for it, 0 if that isn't
     known; what the messages don't explain of it is an item of its own."""
-    found = replay.told(answer)
+    found = replay.messages_before(answer)
     if found is None:
         return ContextThen(number, problem="the record doesn't say how it was sent")
     view, before, _ = found

@@ -129,7 +129,7 @@ class RequestReplay:
         """The number of the request with the record of that id; None where it isn't one."""
         return next((n for n, one in self.requests.items() if one.id == record), None)
 
-    def told(self, record: str) -> tuple[View, list[Record], str] | None:
+    def messages_before(self, record: str) -> tuple[View, list[Record], str] | None:
         """The view that the messages before an answer give, those records, and the answer's model:
         what there is of a request without a record. None where there is no such answer."""
         answer = self._by_id.get(record)

@@ -14,7 +14,7 @@ from typing import Final
 from tui.app.reports.timeline import KINDS, step_words, timeline_report
 from tui.app.reports.timeline_picture import PARTS
 from tui.app.reports.usage_table import cut_off, unknown_prices
-from tui.app.session_page.glance import concerns, glance, left_behind, outcome_of, tiles
+from tui.app.session_page.glance import concerns, glance, other_records, outcome_of, tiles
 from tui.app.session_page.markup import PageText, figure, link, table
 from tui.app.session_page.record import PageRecord, TurnSteps, page_record, record_parts
 from tui.app.session_page.style import STYLE
@@ -63,7 +63,7 @@ def session_page(
     outcome = outcome_of(all_turns, timeline)
     told = [*concerns(loaded, outcome, timeline)]
     seen = glance(tiles(outcome, timeline), told, text, record)
-    if behind := left_behind(loaded):
+    if behind := other_records(loaded):
         seen += f'<p class="note">{text.label(behind, 400)}</p>'
     body = [
         _section("glance", "At a glance", seen),

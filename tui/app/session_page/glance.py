@@ -11,7 +11,7 @@ from tui.app.session_page.markup import PageText, link
 from tui.app.session_page.record import PageRecord
 from tui.app.session_report import Turn, answers
 from tui.context.timeline import SessionTimeline, TimelineStep
-from tui.context.usage.bills import bills_of
+from tui.context.usage import bills_of
 from tui.core import facts
 from tui.core.dataclass import dataclass, field
 from tui.core.formatting import duration, money, plural, tokens
@@ -212,7 +212,7 @@ def _fault(finding: Finding) -> str:
     return f"Repaired for this page, {place}: {finding.action}."
 
 
-def left_behind(loaded: LoadedSession) -> str:
+def other_records(loaded: LoadedSession) -> str:
     """Say what another program's file has besides the conversation; "" for nothing."""
     kinds = [finding for finding in loaded.findings if finding.code == LEFT_OUT]
     named = [finding.action.removeprefix("left out: ") for finding in kinds[:_FAULTS]]

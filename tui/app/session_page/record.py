@@ -254,7 +254,7 @@ def _within(record: PageRecord, step: TimelineStep, text: PageText, room: int) -
     places = [n for n, one in enumerate(inner.steps) if one.kind != "prompt"]
     room, lines = min(_INNER, room // 20), dict[int, str]()
     for n in heapq.nsmallest(_STEPS, places, key=lambda n: _rank(inner.steps[n])):
-        line = f"<li>{_told(inner.steps[n], {}, text)}</li>"
+        line = f"<li>{_words(inner.steps[n], {}, text)}</li>"
         room -= len(line.encode())
         if room < 0:
             break
@@ -276,10 +276,10 @@ def _line(
     place: int, step: TimelineStep, done: Mapping[str, str], text: PageText, within: str
 ) -> str:
     kind = "bad" if step.failed or step.verdict == "red" else step.verdict or step.kind
-    return f'<li id="s{place}" class="{kind}">{_told(step, done, text)}{within}</li>'
+    return f'<li id="s{place}" class="{kind}">{_words(step, done, text)}{within}</li>'
 
 
-def _told(step: TimelineStep, done: Mapping[str, str], text: PageText) -> str:
+def _words(step: TimelineStep, done: Mapping[str, str], text: PageText) -> str:
     words = done.get(step.record, "") if step.kind in {"call", "question"} else ""
     if not words:
         words = f"{KINDS[step.kind].capitalize()}: {step_words(step)}"

@@ -21,7 +21,7 @@ from tui.app.reports.context_changes import (
 )
 from tui.app.reports.timeline import moment_lines, moment_title
 from tui.context.masks import record_of
-from tui.context.past_context import UNTOLD, ContextThen, seen_at, told_by_messages
+from tui.context.past_context import UNTOLD, ContextThen, estimated_at, seen_at
 from tui.context.request_replay import RequestReplay
 from tui.context.timeline import SessionTimeline, TimelineStep
 from tui.context.token_ledger import Kind
@@ -175,7 +175,7 @@ class ContextPastScreen(TableScreen[None]):
             counted = sent.tokens if sent and sent.counted else 0
             number = replay.number_of(step.record)
             if number is None:
-                found[place] = told_by_messages(replay, step.record, step.number, counted)
+                found[place] = estimated_at(replay, step.record, step.number, counted)
             else:
                 found[place] = seen_at(replay, number, counted)
         return found

@@ -65,7 +65,7 @@ def sent_request(record: str, records: Sequence[Record]) -> tuple[str, str] | No
     replay = RequestReplay(records)
     number = replay.number_of(record)
     if number is None:
-        if (told := replay.told(record)) is None:
+        if (told := replay.messages_before(record)) is None:
             return None
         view, _, model = told
         lines = [*UNTOLD.split("\n"), *request_assembly.printed_messages(view.messages)]
