@@ -14,10 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.context.worked_session import WorkedSession
+from tests.support.foreign import codex, pi
 from tui.app.session_page import session_page
 from tui.core.config import Price
+from tui.session import importers
 from tui.session.reader import LoadedSession
-from tui.session.records import Finding, Header, Record
+from tui.session.records import LEFT_OUT, Finding, Header, Record
 
 VOID = {"meta", "br", "img", "link", "input"}
 KEY = "sk-ant-api03-" + "a1B2" * 24
@@ -105,10 +107,14 @@ def test_each_picture_is_named_and_has_a_table_behind_it() -> None:
     assert len(figures) > 5
     assert text.count("<svg") == len(figures)
     for figure in figures:
+        whole = ElementTree.fromstring(figure)
+        named = {one.get("id"): "".join(one.itertext()) for one in whole.iter()}
+        assert named[whole.get("aria-labelledby")]
+        assert "in all" in named[whole.get("aria-describedby")] or "of work" in figure
         svg = ElementTree.fromstring(figure[figure.index("<svg") : figure.index("</svg>") + 6])
-        assert svg.get("role") == "img"
-        named = {one.get("id"): one.text for one in svg.iter() if one.tag in {"title", "desc"}}
-        assert all(named[name] for name in (svg.get("aria-labelledby") or "").split())
+        assert svg.get("aria-hidden") == "true"
+        links = [one for one in svg.iter() if one.tag == "a"]
+        assert all(one.get("tabindex") == "-1" for one in links)
         behind = figure[figure.index("</svg>") :]
         assert "<details><summary>" in behind
         assert "<table>" in behind
@@ -145,14 +151,112 @@ def test_damage_and_other_branches_are_said() -> None:
     last = records[-1]
     parent = records[8].id
     other = Record("user", "f" * 20, parent, last.time, {"content": [], "text": "again"})
-    found = (Finding("B12", "line 3 (byte 99)", "skipped: no JSON"),)
+    found = (
+        Finding("B52", "line 3 (byte 99)", "skipped: not valid JSON"),
+        Finding("B46", "line 7 (byte 300)", "2 lines joined to one record"),
+    )
     text = check(session_page(loaded([*records, other], found), {}).text).text
-    assert "Damage in the file, line 3 (byte 99): skipped: no JSON" in text
+    assert "Left out, line 3 of the file: not valid JSON." in text
+    assert "Repaired for this page, line 7 of the file: 2 lines joined to one record." in text
     assert "on other branches aren't in this page" in text
+
+
+def test_what_another_program_keeps_for_itself_is_no_damage() -> None:
+    kept = Finding(LEFT_OUT, "line 1 (byte 0)", "left out: 3 records (file-history-snapshot)")
+    text = check(session_page(loaded(WorkedSession().made(1, 2), (kept,)), {}).text).text
+    assert "Left out, as no part of the conversation: 3 records (file-history-snapshot)." in text
+    assert "Damage" not in text
+    assert "Nothing was refused, undone, red, waiting or failed" in text
+
+
+def test_a_link_to_a_step_says_when_it_was() -> None:
+    text = page_of(WorkedSession().made(8, 12))
+    concerns = text[text.index('class="concerns"') : text.index('id="time"')]
+    links = re.findall(r'<a href="#(s\d+)">(.*?)</a>', concerns)
+    assert links
+    for anchor, name in links:
+        assert re.search(f'<li id="{anchor}" class="\\w+"><time>{name}</time>', text)
+
+
+def test_each_part_of_the_context_is_named_where_it_is_drawn_and_has_an_edge() -> None:
+    text = page_of(WorkedSession().made(8, 12))
+    named = re.findall(r'<text class="part"[^>]*>(\w+)</text>', text)
+    assert {"tools", "messages", "results", "thinking"} <= {*named}
+    assert text.count('<path class="between"') == 4
+
+
+def test_a_name_of_wide_letters_is_cut_before_the_price() -> None:
+    made = WorkedSession()
+    asked(made, "日本語" * 30)
+    made.request(3, [{"type": "text", "text": "ok"}], 10)
+    bars = re.search(r'<svg[^>]*class="by-prompt".*?</svg>', page_of(made.records), re.DOTALL)
+    assert bars
+    name = re.search(r"<text[^>]*>(1\. 日本.*?)</text>", bars[0])
+    assert name
+    assert 10 < len(name[1]) < 28
+
+
+def test_what_else_is_said_of_a_step_is_set_apart() -> None:
+    text = check(page_of(WorkedSession().made(4, 6))).text
+    assert re.search(r"Pause: [\w ]+ passed · [\w ]+ of it aren't drawn\.", text)
+    assert re.search(r"messages summarized · [^$]+\$[\d.]+ · [\d.]+k → [\d.]+k tokens", text)
+
+
+def test_an_imported_session_without_counts_is_not_free(tmp_path: Path) -> None:
+    path = tmp_path / "rollout-2026-02-10T22-00-00-codex-1.jsonl"
+    path.write_bytes(codex(2).bytes())
+    text = check(session_page(importers.load(path), {}).text).text
+    assert "cost not known" in text
+    assert "Cost unknown" in text
+    assert "$0.00 in all" not in text
+    assert "Cost $0.00" not in text
+    assert "every price is known" not in text
+    assert "The record has no count of tokens, so what was paid isn't known." in text
+    assert "4 answers without a count of tokens: the input is estimated from the messages" in text
+    assert "estimated: some weren't counted" in text
+    assert "0 % from the cache" not in text
+
+
+def test_an_imported_session_has_its_own_counts(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(pi(2).bytes())
+    text = check(session_page(importers.load(path), {}).text).text
+    assert "without a count of tokens" not in text
+    assert "Tokens 92 30 % from the cache" in text
+
+
+def test_failed_attempts_are_counted_and_what_they_may_have_cost_is_said() -> None:
+    made = WorkedSession()
+    asked(made, "go")
+    made.add("request", 1, n=1, model=made.model, messages=1)
+    wait = {"attempt": 1, "max_attempts": 8, "delay_s": 2.0, "reason": "It broke."}
+    made.add("retry", 1, **wait, error_class="overloaded", status=529)
+    made.add("retry", 3, **wait, error_class="stream_broken", received=800)
+    usage = {"input_tokens": 12, "output_tokens": 40}
+    made.add("assistant", 5, content=[], model=made.model, usage=usage)
+    text = check(page_of(made.records)).text
+    said = "2 attempts failed, and 1 of them may have been billed: no record says what that cost."
+    assert f"Requests: {said}" in text
+    assert "1 answer cut off or lost: what that cost is in no record" in text
+    assert "every price is known" not in text
+
+
+def test_attempts_that_the_server_refused_cost_nothing() -> None:
+    made = WorkedSession()
+    asked(made, "go")
+    made.add("request", 1, n=1, model=made.model, messages=1)
+    wait = {"attempt": 1, "max_attempts": 8, "delay_s": 2.0, "reason": "It broke."}
+    made.add("retry", 1, **wait, error_class="overloaded", status=529)
+    made.add("assistant", 5, content=[], model=made.model, usage={"input_tokens": 12})
+    text = check(page_of(made.records)).text
+    assert "1 attempt failed: refused by the server, so not billed." in text
+    assert "cut off or lost" not in text
 
 
 def test_an_empty_session_is_a_page() -> None:
     text = check(page_of([])).text
+    assert "Nothing has happened in this session yet." in text
+    assert "every price is known" not in text
     assert "No message is in it." in text
     assert "No request was answered" in text
 

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.context.worked_session import WorkedSession
+from tests.support.agents import events_of, make_agent
 from tests.support.foreign import claude_code, lines
+from tests.support.provider import ScriptedProvider, call, say
 from tui.cli.main import main
+from tui.context.usage import bills_of
+from tui.core.clock import SystemClock
+from tui.core.paths import Folders
+from tui.session.reader import read
 from tui.session.records import Header
+from tui.session.session import Session, children_of
+from tui.settings import agent_definitions
 
 
 @pytest.fixture
@@ -86,3 +96,66 @@ def test_two_sessions_are_drawn_below_each_other_from_their_first_prompts_on(
     assert len(one) > len(two)  # on one scale
     assert main(["sessions", "timeline", str(path), str(other), "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 2
+
+
+@pytest.fixture
+def with_sub_agents(tmp_path: Path) -> Path:
+    """A session with a sub-agent that called a tool, and one that was called for again."""
+    (root := tmp_path / "workspace").mkdir()
+    home = Folders(*(tmp_path / name for name in ("config", "data", "cache", "log")))
+
+    async def worked() -> Path:
+        session = Session.create(root, folders=home, clock=SystemClock())
+        first, second = (call("task", f"t{n}", description="look", prompt=f"{n}") for n in (1, 2))
+        provider = ScriptedProvider(
+            [first], [call("list_dir", path=".")], say("found"), [second], say("more"), say("done")
+        )
+        kinds = agent_definitions.load([])
+        agent = make_agent(root, provider, session=session, find_agents=lambda: kinds)
+        await events_of(agent, "go")
+        await agent.close()
+        assert session.path
+        return session.path
+
+    return asyncio.run(worked())
+
+
+def test_a_sub_agents_own_requests_are_in_its_step_and_add_up_to_its_bill(
+    with_sub_agents: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sessions", "timeline", str(with_sub_agents), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    agents = [one for one in data["steps"] if one["kind"] == "agent"]
+    inner = [[step["kind"] for step in one["steps"]] for one in agents]
+    assert inner == [["prompt", "request", "call", "request"], ["prompt", "request"]]
+    bills = [bill for one in read(with_sub_agents).branch for bill in bills_of(one) if bill.agent]
+    seen = [step for one in agents for step in one["steps"] if step["kind"] == "request"]
+    assert sum(bill.requests for bill in bills) == len(seen) == 3
+    assert sum(bill.usage.output_tokens for bill in bills) == sum(
+        step["output_tokens"] for step in seen
+    )
+    assert main(["sessions", "timeline", str(with_sub_agents)]) == 0
+    out, _ = capsys.readouterr()
+    assert re.search(r"sub-agent: .*look.*\n {4}.* prompt: .*\n {4}.* request: 1 · ", out)
+
+
+def test_the_page_has_the_sub_agents_requests_too(
+    with_sub_agents: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sessions", "report", str(with_sub_agents), "--format", "html"]) == 0
+    out, _ = capsys.readouterr()
+    assert "<summary>Inside: 2 requests, 1 call" in out
+    assert "<summary>Inside: 1 request" in out
+    assert "and 3 of sub-agents" in out
+    assert "below a sub-agent: its requests" in out
+
+
+def test_sub_agents_whose_sessions_are_gone_or_elsewhere_are_left_closed(
+    with_sub_agents: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for one in children_of(with_sub_agents).iterdir():
+        one.unlink()
+    assert main(["sessions", "report", str(with_sub_agents), "--format", "html"]) == 0
+    out, _ = capsys.readouterr()
+    assert "Inside:" not in out
+    assert "and 3 of sub-agents" in out

@@ -73,7 +73,14 @@ def cost(records: Sequence[Record], branch: Sequence[Record], prices: Mapping[st
     """What a session cost, and what its branch did where there are others."""
     whole = session_cost(records, prices).session
     here = whole if len(records) == len(branch) else session_cost(branch, prices).session
-    words = "cost not known" if whole.usd is None else f"{money(whole.usd)} in all"
+    uncounted = any(
+        is_answer(one) and not Usage.from_json(one.data.get("usage")).total for one in records
+    )
+    if whole.usd is None or (uncounted and not whole.usd):
+        words = "cost not known"
+    else:
+        more = ", and more that isn't known" if uncounted else ""
+        words = f"{money(whole.usd)} in all{more}"
     if whole.requests > here.requests:
         words += f", {money(here.usd)} on this branch"
     return words

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tui.app.options.arguments import Options
-from tui.core.errors import UsageError
+from tui.core.errors import SessionError, UsageError
+from tui.core.messages import string_of
 from tui.core.paths import folders
 from tui.core.standard_output import print_data
 from tui.session import catalog
 from tui.session.branches import on_branch
 from tui.session.reader import LoadedSession, read
+from tui.session.records import SUB_AGENT, Record
+from tui.session.session import file_of_child
 
+_SUB_AGENTS = 100
+"""Most sub-agents whose sessions are read."""
 _MANY = 50
 """So many files are worth a line that says how many have been read."""
 
@@ -47,6 +54,20 @@ def loaded_branch(options: Options) -> LoadedSession:
     if not name.strip():
         raise UsageError("Which branch?", hint="`holdfast sessions tree ID` lists them.")
     return on_branch(loaded, name)
+
+
+def sub_agents_of(loaded: LoadedSession) -> dict[str, Sequence[Record]]:
+    """Read the sessions of a session's sub-agents, by id, where there are files of them. Blocks."""
+    found: dict[str, Sequence[Record]] = {one.header.id: one.branch for one in loaded.children}
+    for record in loaded.branch:
+        id_, path = (string_of(record.data.get(name)) for name in ("session", "path"))
+        if record.type != SUB_AGENT or id_ in found or len(found) >= _SUB_AGENTS:
+            continue
+        found[id_] = ()
+        with suppress(SessionError):
+            if (file := file_of_child(loaded.path, path)) is not None:
+                found[id_] = read(file).branch
+    return found
 
 
 def print_json(value: object) -> int:

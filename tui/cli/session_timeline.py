@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from tui.app import launch_config
+from tui.app.damage_report import damage_findings
 from tui.app.options.arguments import Options
 from tui.app.reports.timeline import step_line, timeline_json, timeline_report
 from tui.app.reports.timeline_picture import Window, aligned, label_width, picture, whole
-from tui.cli.session_io import load, loaded_branch, print_json
-from tui.context.timeline import SessionTimeline
+from tui.cli.session_io import load, loaded_branch, print_json, sub_agents_of
+from tui.context.timeline import SessionTimeline, inner_timelines
 from tui.core.clock import SystemClock
 from tui.core.config import Price
 from tui.core.dataclass import dataclass
@@ -51,8 +52,11 @@ def timeline(options: Options) -> int:
     if made.steps:
         print_text("")
     for step in made.steps:
-        line = clean(step_line(step))
-        print_text(line if len(line) <= width or not on_terminal else f"{line[: width - 1]}…")
+        inner = one.inner.get(step.record) if step.kind == "agent" else None
+        lines = [step_line(step)]
+        lines += [f"    {step_line(within)}" for within in (inner.steps if inner else ())]
+        for line in map(clean, lines):
+            print_text(line if len(line) <= width or not on_terminal else f"{line[: width - 1]}…")
     if not made.steps:
         note("Nothing happened in this session.")
     _note_damage(one)
@@ -61,16 +65,19 @@ def timeline(options: Options) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _TimedSession:
-    """A session with its timeline."""
+    """A session with its timeline, and those of its sub-agents by the records that end them."""
 
     loaded: LoadedSession
     timeline: SessionTimeline
+    inner: Mapping[str, SessionTimeline]
 
 
 def _timed(loaded: LoadedSession, prices: Mapping[str, Price]) -> _TimedSession:
     made = SessionTimeline(prices)
     made.extend(loaded.branch)
-    return _TimedSession(loaded, made)
+    return _TimedSession(
+        loaded, made, inner_timelines(loaded.branch, sub_agents_of(loaded), prices)
+    )
 
 
 def _two(options: Options, both: tuple[_TimedSession, _TimedSession]) -> int:
@@ -106,11 +113,15 @@ def _print_picture(made: SessionTimeline, window: Window, width: int, height: in
 
 def _json(one: _TimedSession) -> dict[str, Any]:
     findings = [finding.to_json() for finding in one.loaded.findings]
-    return {"id": one.loaded.header.id, **timeline_json(one.timeline), "findings": findings}
+    return {
+        "id": one.loaded.header.id,
+        **timeline_json(one.timeline, one.inner),
+        "findings": findings,
+    }
 
 
 def _note_damage(one: _TimedSession) -> None:
-    if one.loaded.findings:
+    if damage_findings(one.loaded.findings):
         note("The file is damaged: holdfast sessions check says where.")
 
 

@@ -27,7 +27,14 @@ from tui.cli import (
     session_timeline,
     session_verify,
 )
-from tui.cli.session_io import load, loaded_branch, path_of, print_json, reading_progress
+from tui.cli.session_io import (
+    load,
+    loaded_branch,
+    path_of,
+    print_json,
+    reading_progress,
+    sub_agents_of,
+)
 from tui.context import view
 from tui.context.history import history
 from tui.context.repair import repair
@@ -253,10 +260,9 @@ def export_(options: Options) -> int:
 
 def report(options: Options) -> int:
     """Print what was done in a session, or write it to a file."""
-    if options.sessions.format == "html":  # both need the configuration
-        from tui.app.session_page import session_page as make  # noqa: PLC0415
-    else:
-        from tui.app.session_report import session_report as make  # noqa: PLC0415
+    # both need the configuration
+    from tui.app.session_page import session_page  # noqa: PLC0415
+    from tui.app.session_report import session_report  # noqa: PLC0415
 
     path = path_of(options)
     loaded = loaded_branch(options)
@@ -265,7 +271,12 @@ def report(options: Options) -> int:
     if not lines.linked:
         state = "not covered: an older version wrote it"
     prices = launch_config.prepare(options).config.prices
-    made = make(loaded, prices, title=_session(loaded).title, state=state)
+    title = _session(loaded).title
+    if options.sessions.format == "html":
+        own = sub_agents_of(loaded)
+        made = session_page(loaded, prices, title=title, state=state, sub_agents=own)
+    else:
+        made = session_report(loaded, prices, title=title, state=state)
     return _written(options, replace(made, text=clean(made.text)))  # it is for people
 
 

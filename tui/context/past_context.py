@@ -12,13 +12,24 @@ from tui.context.request_replay import RequestReplay
 from tui.context.token_ledger import Item, Ledger
 from tui.core.dataclass import dataclass, field
 
+UNTOLD: Final = (
+    "This request isn't in the record: another program sent it, or an older version of Holdfast.\n"
+    "What you see are the messages before the answer, and their sizes are estimates.\n"
+    "The rest of what the server counted is the system prompt, the tools, and what else that\n"
+    "program sent and left out of its file. Which of it was cached isn't known either, only how\n"
+    "much."
+)
 _FIXED: Final = ("system", "tools")
+_REST: Final = "system:unrecorded"
+_NOBODY: Final = "nobody's"
+"""A model that gave no answer, so that the count of none of them is taken for these messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextThen:
     """The items of a request, in their order. `stands` are the stand-ins of those that were not
-    sent as recorded, by id. `problem` says why there are none, "" otherwise."""
+    sent as recorded, by id. `problem` says why there are none, "" otherwise. `estimated`: the
+    request isn't in the record, and this is what its messages tell (see `UNTOLD`)."""
 
     number: int
     items: tuple[Item, ...] = ()
@@ -26,6 +37,7 @@ class ContextThen:
     fixed: Mapping[str, str] = field(default_factory=dict[str, str])
     """The texts of the system layers and the tools, by the ids of their items."""
     problem: str = ""
+    estimated: bool = False
 
     @property
     def tokens(self) -> int:
@@ -62,6 +74,29 @@ def seen_at(replay: RequestReplay, number: int, tokens: int = 0) -> ContextThen:
         ledger.count(tokens)
     items = tuple(ledger.items(images=True))
     return ContextThen(number, items, view.stands, _texts(frame))
+
+
+def estimated_at(replay: RequestReplay, answer: str, number: int, tokens: int = 0) -> ContextThen:
+    """List what an answer was given to, by the messages before it: for a request without a record,
+    as in another program's session. `tokens` is what the server counted for it, 0 if that isn't
+    known; what the messages don't explain of it is an item of its own."""
+    found = replay.messages_before(answer)
+    if found is None:
+        return ContextThen(number, problem="the record doesn't say how it was sent")
+    view, before, _ = found
+    ledger = Ledger(_NOBODY)
+    ledger.resume(before)
+    summary = view.summary.record if view.summary else None
+    ledger.stand(view.states, view.stands, view.pinned, summary=summary)
+    items = ledger.items(images=True)
+    rest = tokens - sum(item.tokens for item in items)
+    if tokens and rest < 0:
+        ledger.count(tokens)
+        items = ledger.items(images=True)
+    if not tokens or rest > 0:
+        label = "system prompt and tools: not in the record"
+        items.insert(0, Item(_REST, "system", label, max(0, rest), "full"))
+    return ContextThen(number, tuple(items), view.stands, {_REST: UNTOLD}, estimated=True)
 
 
 def context_difference(before: ContextThen, after: ContextThen) -> ContextDifference:

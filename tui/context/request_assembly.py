@@ -146,8 +146,13 @@ def _printed(request: Request) -> Iterator[str]:
     for number, block in enumerate(request.system, 1):
         yield f"\n// system · block {number} of {len(request.system)}{_breakpoint(block)}"
         yield readable(block)
-    for number, message in enumerate(request.messages, 1):
-        yield f"\n// messages · {number} of {len(request.messages)} · {message['role']}"
+    yield from printed_messages(request.messages)
+
+
+def printed_messages(messages: Sequence[Message]) -> Iterator[str]:
+    """Yield the lines of messages for reading, in the same form."""
+    for number, message in enumerate(messages, 1):
+        yield f"\n// messages · {number} of {len(messages)} · {message['role']}"
         for block in message["content"]:
             if mark := _breakpoint(block):
                 yield f"// {message['role']}{mark}"

@@ -28,8 +28,9 @@ from tui.context.request_assembly import MarkLife, with_marks
 from tui.context.request_trail import Candidate, RequestTrail, Sent
 from tui.context.view import View
 from tui.core.dataclass import dataclass, field, replace
+from tui.core.messages import string_of
 from tui.provider.base import Request
-from tui.session.records import Record
+from tui.session.records import Record, is_answer
 from tui.session.request_numbers import REQUEST, numbered
 from tui.tools.limits.clamp import Room
 
@@ -99,6 +100,7 @@ class RequestReplay:
         self._makers: dict[object, _Maker] = {}
         self._frame_index = RecordIndex({FRAME})
         self._request_index = RecordIndex({REQUEST})
+        self._teller = LevelViewer(Room(), None, Rendering())
 
     def at(self, number: int) -> ReplayedRequest:
         """Rebuild the request with this number, which is one of `requests`."""
@@ -122,6 +124,19 @@ class RequestReplay:
     def branch(self, number: int) -> list[Record]:
         """Return the records before a request on its branch."""
         return self._path_to(self.requests[number].parent)
+
+    def number_of(self, record: str) -> int | None:
+        """The number of the request with the record of that id; None where it isn't one."""
+        return next((n for n, one in self.requests.items() if one.id == record), None)
+
+    def messages_before(self, record: str) -> tuple[View, list[Record], str] | None:
+        """The view that the messages before an answer give, those records, and the answer's model:
+        what there is of a request without a record. None where there is no such answer."""
+        answer = self._by_id.get(record)
+        if answer is None or not is_answer(answer):
+            return None
+        before, model = self._path_to(answer.parent), string_of(answer.data.get("model"))
+        return self._teller.build(before, model=model), before, model
 
     def every(self) -> Iterator[ReplayedRequest]:
         """Rebuild all requests in the order of their numbers; each costs only what is new in it."""

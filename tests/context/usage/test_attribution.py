@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import isclose
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -178,6 +179,32 @@ def test_a_batch_costs_half() -> None:
     told.prompt("Many")
     told.answer(usage(1_000_000), *said("Yes."), batch="b1")
     assert isclose(check(told.records).total.usd, 2.0, rel_tol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "lost"),
+    [
+        ("retry", {"error_class": "overloaded", "status": 529}, False),
+        ("retry", {"error_class": "rate_limit", "status": 429, "received": 0}, False),
+        ("retry", {"error_class": "overloaded", "status": 529, "received": 12}, True),
+        ("retry", {"error_class": "stream_broken", "received": 400}, True),
+        ("retry", {"error_class": "timeout"}, True),
+        ("failover", {"error_class": "server", "status": 500, "received": 9}, True),
+        ("error", {"class": "stream_broken", "text": "I beg"}, True),
+        ("error", {"class": "network"}, True),
+        ("error", {"class": "invalid_request", "status": 400}, False),
+        ("error", {"class": "unknown"}, False),
+    ],
+)
+def test_an_attempt_that_may_have_been_billed_is_counted_and_the_sums_stay_the_bill(
+    kind: str, fields: dict[str, Any], lost: bool
+) -> None:
+    told = Told()
+    told.prompt("Hello")
+    told.tell(kind, **fields)
+    told.answer(usage(100, 20), *said("Yes."))
+    found = check(told.records)
+    assert found.cut_off == lost
 
 
 def test_an_answer_that_was_cut_off_is_counted_not_guessed() -> None:

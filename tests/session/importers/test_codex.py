@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.context.pictures import image, png
-from tests.session.importers.telling import codes, kinds, request, said, title
+from tests.session.importers.telling import codes, kinds, left_out, request, said, title
 from tests.support.foreign import CODEX_ID, CWD, Codex, codex
+from tui.core.messages import Usage
 from tui.session import importers
 from tui.session.reader import LoadedSession
 
@@ -144,3 +145,70 @@ def test_B01_an_unanswered_call_is_answered(path: Path) -> None:
     loaded = load(path, made)
     assert codes(loaded) == []
     assert "B01" in request(loaded)[1]
+
+
+def counted(made: Codex, total: int, read: int, cached: int, output: int) -> None:
+    last = {
+        "input_tokens": read, "cached_input_tokens": cached, "output_tokens": output,
+        "reasoning_output_tokens": output // 2, "total_tokens": read + output,
+    }  # fmt: skip
+    info = {"last_token_usage": last, "total_token_usage": {"total_tokens": total}}
+    made.add("event_msg", type="token_count", info=info, rate_limits={})
+
+
+def test_an_answer_has_the_count_that_comes_after_it_and_once_only(path: Path) -> None:
+    made = Codex()
+    made.said("user", "go")
+    made.add("event_msg", type="token_count", info=None, rate_limits={})
+    made.call("a")
+    counted(made, 1_010, 1_000, 600, 10)
+    counted(made, 1_010, 1_000, 600, 10)  # news of the rate limits
+    made.output("a", "out")
+    counted(made, 1_010, 1_000, 600, 10)
+    made.said("assistant", "done")
+    counted(made, 2_050, 1_030, 1_000, 10)
+    loaded = load(path, made)
+    first, second = [one.data["usage"] for one in loaded.records if one.type == "assistant"]
+    assert first["input_tokens"] == 400
+    assert first["cache_read_input_tokens"] == 600
+    assert (first["output_tokens"], first["thinking_tokens"]) == (10, 5)
+    assert (second["input_tokens"], second["cache_read_input_tokens"]) == (30, 1_000)
+    assert not [line for line in left_out(loaded) if "token_count" in line]
+
+
+def test_a_count_after_the_outputs_is_of_the_answer_before_them(path: Path) -> None:
+    made = Codex()
+    made.said("user", "go")
+    made.call("a")
+    made.output("a", "out")
+    counted(made, 1_010, 1_000, 600, 10)
+    made.said("assistant", "done")
+    loaded = load(path, made)
+    first, second = [one.data["usage"] for one in loaded.records if one.type == "assistant"]
+    assert first["cache_read_input_tokens"] == 600
+    assert second == {}
+
+
+def test_two_responses_in_an_answer_are_both_paid_and_the_last_is_its_context(path: Path) -> None:
+    made = Codex()
+    made.said("user", "go")
+    made.said("assistant", "First I look.")
+    counted(made, 1_010, 1_000, 600, 10)
+    made.call("a")
+    counted(made, 2_040, 1_020, 1_000, 10)
+    made.output("a", "out")
+    (answer,) = [one for one in load(path, made).records if one.type == "assistant"]
+    usage = Usage.from_json(answer.data["usage"])
+    assert (usage.prompt_tokens, usage.output_tokens) == (2_020, 20)
+    assert usage.context == 1_030
+
+
+@pytest.mark.parametrize("odd", [[], "x", {"input_tokens": -1}, {"input_tokens": 1 << 60}])
+def test_a_count_that_is_none_is_none(path: Path, odd: object) -> None:
+    made = Codex()
+    made.said("user", "go")
+    made.said("assistant", "done")
+    made.add("event_msg", type="token_count", info={"last_token_usage": odd})
+    loaded = load(path, made)
+    assert codes(loaded) == []
+    assert [one.data["usage"] for one in loaded.records if one.type == "assistant"] == [{}]

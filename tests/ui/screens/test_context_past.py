@@ -11,12 +11,17 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from tests.support.agents import events_of, make_agent
+from tests.support.foreign import Codex, Pi, codex, pi
 from tests.support.provider import ScriptedProvider, call
 from tests.support.provider import say as says
 from tests.support.world import World
 from tests.ui.screens.driving import WIDE, app_of, session_open, until
 from tui.agent.agent import Agent
+from tui.core.clock import SystemClock
 from tui.core.facts import Overlay
+from tui.core.paths import folders
+from tui.session import copies, importers
+from tui.session.session import Session
 from tui.ui.screens.context import ContextScreen
 from tui.ui.screens.context_past import ContextPastScreen
 from tui.ui.screens.sent_request import SentRequestScreen
@@ -127,3 +132,79 @@ async def test_enter_shows_an_item_as_the_model_saw_it_then(tmp_path: Path) -> N
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, SentRequestScreen))
         assert "one two three" in pilot.app.screen.query_one(FilePane).view.text()
+
+
+@asynccontextmanager
+async def imported(
+    root: Path, made: Codex | Pi, name: str
+) -> AsyncGenerator[tuple[ContextPastScreen, Pilot[None]]]:
+    """The past of another program's session, continued here with one prompt."""
+    path = root / name
+    path.write_bytes(made.bytes())
+    copy = copies.fork(importers.load(path), folders=folders(), clock=SystemClock(), cwd=root)
+    session = Session.open(copy, clock=SystemClock())
+    agent = make_agent(root, ScriptedProvider(says("ours")), session=session)
+    await events_of(agent, "go on")
+    app = app_of(World())
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: session_open(app))
+        await app.push_screen(
+            ContextScreen(agent, lambda _: None, root, MomentOpener(app.frontend))
+        )
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, ContextPastScreen))
+        screen: Any = app.screen
+        await until(pilot, lambda: bool(screen.shown))
+        yield screen, pilot
+    await agent.close()
+
+
+async def test_an_imported_request_is_told_by_its_messages_and_that_is_said(
+    tmp_path: Path,
+) -> None:
+    made = pi(2)
+    for one in made.records:
+        if one.get("message", {}).get("role") == "assistant":
+            one["message"]["usage"] = {"input": 900, "output": 5, "cacheRead": 300, "cacheWrite": 0}
+    async with imported(tmp_path, made, "pi.jsonl") as (screen, pilot):
+        await until(pilot, lambda: "what the model saw then" in rule_of(screen))
+        await pilot.press("home")
+        await until(pilot, lambda: "the request isn't in the record" in rule_of(screen))
+        assert "request 1 (1 of 5) · 1.2k, 25 % cached" in text_of(screen, "title")
+        items = [row.item for row in screen.shown]
+        assert [one.kind for one in items] == ["system", "user"]
+        assert items[0].label == "system prompt and tools: not in the record"
+        assert sum(one.tokens for one in items) == 1_200
+        screen.rows.move_to(0)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, SentRequestScreen))
+        text = pilot.app.screen.query_one(FilePane).view.text()
+        assert "another program sent it" in text
+        assert "their sizes are estimates" in text
+        await pilot.press("escape", "right")
+        await until(pilot, lambda: [row.item.kind for row in screen.shown].count("result") == 2)
+        assert "4 added" in text_of(screen, "moment") or "3 added" in text_of(screen, "moment")
+        await pilot.press("d")
+        await until(pilot, lambda: isinstance(pilot.app.screen, SentRequestScreen))
+        text = pilot.app.screen.query_one(FilePane).view.text()
+        assert "There is no diff: a request isn't in the record." in text
+
+
+async def test_an_imported_request_is_not_taken_for_one_of_ours(tmp_path: Path) -> None:
+    async with imported(tmp_path, codex(1), "rollout-2026-02-10T22-00-00-codex-1.jsonl") as found:
+        screen, pilot = found
+        await pilot.press("home")
+        await until(pilot, lambda: "the request isn't in the record" in rule_of(screen))
+        assert all("go on" not in row.item.label for row in screen.shown)
+        assert ", not counted" in text_of(screen, "title")
+        assert "cached" not in text_of(screen, "title")
+        await pilot.press("tab")
+        await until(pilot, lambda: isinstance(pilot.app.screen, SentRequestScreen))
+        text = pilot.app.screen.query_one(FilePane).view.text()
+        assert "another program sent it" in text
+        assert "prompt 0" in text
+        assert "go on" not in text
+
+
+def rule_of(screen: Any) -> str:
+    return str(screen.query_one("#items-rule").title)

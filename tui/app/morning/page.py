@@ -194,7 +194,7 @@ def _in_time(morning: Morning, anchors: _Anchors, text: PageText) -> str:
     behind = table(f"What ran{left}", head, rows)
     if not drawn:
         return behind
-    return figure(_picture(morning, drawn[:_DRAWN], anchors, text), behind, opened=True)
+    return figure(_picture(morning, drawn[:_DRAWN], anchors, text), behind, wide=True, opened=True)
 
 
 def _moments(night: SessionNight) -> tuple[datetime, datetime] | None:

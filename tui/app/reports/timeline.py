@@ -82,15 +82,36 @@ def moment_title(timeline: SessionTimeline, place: int) -> str:
     return f"{clock} · {KINDS[step.kind]} · {place + 1:,} of {len(timeline.steps):,}"
 
 
-def timeline_json(timeline: SessionTimeline) -> dict[str, Any]:
-    """The timeline as data: its sums and every step."""
+def failed_attempts(timeline: SessionTimeline) -> str:
+    """Say how many attempts of requests failed, and what is known of their price; "" for none."""
+    refused, lost = timeline.refused, timeline.lost
+    if not refused + lost:
+        return ""
+    words = f"{plural(refused + lost, 'attempt')} failed"
+    if not lost:
+        return f"{words}: refused by the server, so not billed."
+    which = "it" if refused + lost == 1 else "they" if not refused else f"{lost:,} of them"
+    return f"{words}, and {which} may have been billed: no record says what that cost."
+
+
+def timeline_json(
+    timeline: SessionTimeline, inner: Mapping[str, SessionTimeline] | None = None
+) -> dict[str, Any]:
+    """The timeline as data: its sums and every step. `inner` are the timelines of sub-agents, by
+    the records that end them: their steps are in their parent's."""
+    steps = [_step_json(step) for step in timeline.steps]
+    for fields, step in zip(steps, timeline.steps, strict=True):
+        if step.kind == "agent" and inner and (own := inner.get(step.record)) is not None:
+            fields["steps"] = [_step_json(within) for within in own.steps]
     return {
         "seconds": round(timeline.now, 3),
         "cost_usd": timeline.usd,
         "known_cost_usd": round(timeline.spent.total, 6),
         "unpriced_answers": timeline.unpriced,
+        "failed_attempts": timeline.refused + timeline.lost,
+        "attempts_perhaps_billed": timeline.lost,
         "records_without_time": timeline.axis.untimed,
-        "steps": [_step_json(step) for step in timeline.steps],
+        "steps": steps,
     }
 
 
@@ -251,5 +272,13 @@ def _doubts(timeline: SessionTimeline) -> Iterator[str]:
         yield f"{duration(cut)} in which nothing is known to have run aren't counted."
     if back:
         yield f"The clock jumped back {plural(len(back), 'time')}: the order of the record counts."
+    if words := failed_attempts(timeline):
+        yield words
+    sent = [timeline.steps[place].sent for place in timeline.requests.steps]
+    if uncounted := sum(not one.counted for one in sent if one):
+        yield (
+            f"{plural(uncounted, 'answer')} without a count of tokens: the input is estimated from"
+            " the messages, and what was cached isn't known."
+        )
     if timeline.axis.untimed:
         yield f"{plural(timeline.axis.untimed, 'record')} without a readable time."

@@ -9,6 +9,7 @@ from tui.app.reports import Report, Row
 from tui.app.reports.usage_table import (
     IN_ORDER,
     UsageTable,
+    cut_off,
     row_words,
     table_of,
     unknown_prices,
@@ -43,10 +44,7 @@ def usage_tables(found: Attribution) -> tuple[dict[str, UsageTable], Sequence[st
     for by in GROUPED:
         names = {key: f"{key}. {title}" for key, title in found.titles.items()}
         tables[by] = table_of(by, found.rows(by), names if by in IN_ORDER else {})
-    notes = [unknown_prices([*found.unknown])]
-    if found.cut_off:
-        ended = plural(found.cut_off, "answer")
-        notes.append(f"{ended} cut off: what that cost is in no record, and not in these sums.")
+    notes = [unknown_prices([*found.unknown]), cut_off(found.cut_off)]
     return tables, [*filter(None, notes)]
 
 

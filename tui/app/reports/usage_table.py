@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 from tui.context.usage import Amount, total_of
 from tui.core.dataclass import dataclass
-from tui.core.formatting import money, tokens
+from tui.core.formatting import money, plural, tokens
 from tui.core.text_cleaning import one_line
 
 Look: TypeAlias = Literal["", "head", "muted", "cached", "new", "output", "warning"]
@@ -318,6 +318,14 @@ def row_words(row: UsageRow, total: Amount) -> str:
     parts = (("from the cache", amount.read), ("new", amount.new), ("written", amount.output))
     said = ", ".join(f"{tokens(round(count))} {what}" for what, count in parts if count >= 0.5)
     return f"{row.name}: {', '.join(filter(None, words))}" + (f" ({said})" if said else "")
+
+
+def cut_off(answers: int) -> str:
+    """Say that answers have no bill, though they may have cost something; "" for none."""
+    if not answers:
+        return ""
+    ended = f"{plural(answers, 'answer')} cut off or lost"
+    return f"{ended}: what that cost is in no record, and not in these sums."
 
 
 def unknown_prices(models: Sequence[str]) -> str:

@@ -13,8 +13,8 @@ from typing import Final
 
 from tui.app.reports.timeline import KINDS, step_words, timeline_report
 from tui.app.reports.timeline_picture import PARTS
-from tui.app.reports.usage_table import unknown_prices
-from tui.app.session_page.glance import concerns, glance, outcome_of, tiles
+from tui.app.reports.usage_table import cut_off, unknown_prices
+from tui.app.session_page.glance import concerns, glance, other_records, outcome_of, tiles
 from tui.app.session_page.markup import (
     PageText,
     Section,
@@ -27,12 +27,13 @@ from tui.app.session_page.record import PageRecord, TurnSteps, page_record, reco
 from tui.app.session_page.timeline_picture import timeline_picture
 from tui.app.session_page.usage_pictures import billed, usage_figures
 from tui.app.session_report import cost, models, turns
-from tui.context.timeline import SessionTimeline
+from tui.context.timeline import SessionTimeline, inner_timelines
 from tui.context.usage.attribution import Attribution, attribute
 from tui.core.config import Price
 from tui.core.formatting import money, plural, tokens
 from tui.session.export import Exported
 from tui.session.reader import LoadedSession
+from tui.session.records import Record
 
 _MARKED: Final = 150
 """Most rows of the table of what broke, turned or went wrong."""
@@ -42,13 +43,19 @@ that takes too long for a page."""
 
 
 def session_page(
-    loaded: LoadedSession, prices: Mapping[str, Price], *, title: str = "", state: str = ""
+    loaded: LoadedSession,
+    prices: Mapping[str, Price],
+    *,
+    title: str = "",
+    state: str = "",
+    sub_agents: Mapping[str, Sequence[Record]] | None = None,
 ) -> Exported:
     """Make the page. `prices` are the configured ones; `state` says whether the file is what was
-    written."""
+    written; `sub_agents` are the records of their sessions, by id."""
     branch = loaded.branch
     timeline = SessionTimeline(prices)
     timeline.extend(branch)
+    inner = inner_timelines(branch, sub_agents or {}, prices)
     all_turns = [*turns(branch)]
     short = len(loaded.records) <= _SHARED
     found = (
@@ -57,14 +64,15 @@ def session_page(
         else billed(loaded.records, prices)
     )
     text = PageText()
-    record = page_record(timeline, all_turns)
+    record = page_record(timeline, all_turns, inner)
     parts = [*record_parts(record, prices, text)]
     outcome = outcome_of(all_turns, timeline.steps)
     told = [*concerns(loaded, outcome, timeline)]
+    seen = glance(tiles(outcome, timeline), told, text, record)
+    if behind := other_records(loaded):
+        seen += f'<p class="note">{text.label(behind, 400)}</p>'
     body = [
-        Section(
-            "glance", "At a glance", glance(tiles(outcome, timeline), told, text, record.anchor)
-        ),
+        Section("glance", "At a glance", seen),
         Section("time", "In time", _in_time(timeline, record, text)),
         Section("money", "Where the money went", _money(loaded, found, record, text)),
         Section("record", "The record", "".join(parts) or "<p>No message is in it.</p>"),
@@ -73,7 +81,7 @@ def session_page(
     lines = [f"session {header.id}", header.created, header.cwd, ", ".join(models(all_turns))]
     lines += [cost(loaded.records, branch, prices), state]
     meta = " · ".join(text.label(line, 300) for line in lines if line)
-    name = text.label(title or header.id, 300)
+    name = text.label(title or header.id)
     hidden = f"{plural(text.secrets, 'secret')} removed from this page." if text.secrets else ""
     page = document(name, [meta, hidden], body, f"Made by Holdfast from the record alone. {_TIMES}")
     return Exported(page, text.secrets)
@@ -89,15 +97,18 @@ def _in_time(timeline: SessionTimeline, record: PageRecord, text: PageText) -> s
     words = "".join(f"<li>{text.label(line, 300)}</li>" for line in lines)
     if not timeline.steps:
         return f"<ul>{words}</ul>"
-    picture = timeline_picture(timeline, text, record.anchor)
+    picture = timeline_picture(timeline, text, record.anchor, record.inner)
     legend = "".join(f'<li><i class="{part}"></i>{part}</li>' for part in reversed(PARTS))
     legend += (
         '<li><i class="pale"></i>pale, below the line: from the cache</li>'
         '<li><i class="full"></i>full: new</li><li>▲ cache restarted</li><li>▼ compacted</li>'
         "<li>✗ ✓ checks turned red, green</li>"
     )
+    if record.inner:
+        legend += '<li><i class="thin messages"></i>below a sub-agent: its requests</li>'
     behind = table("By prompt", _COLUMNS, _rows(record, text)) + _marked(timeline, record, text)
-    return figure(picture, behind, legend=f'<ul class="legend">{legend}</ul>') + f"<ul>{words}</ul>"
+    legend = f'<ul class="legend">{legend}</ul>'
+    return figure(picture, behind, legend=legend, wide=True) + f"<ul>{words}</ul>"
 
 
 _COLUMNS: Final = (
@@ -128,7 +139,8 @@ def _row(record: PageRecord, some: Sequence[TurnSteps], anchor: str, text: PageT
     if len(some) == 1:
         label = next((step.label for step in steps if step.kind == "prompt"), "")
         name = f"{first.number}. {label}" if first.number else "before the first prompt"
-    read, whole = sum(one.cached for one in sent), sum(one.tokens for one in sent)
+    counted = [one for one in sent if one.counted]
+    read, whole = sum(one.cached for one in counted), sum(one.tokens for one in counted)
     usd, unpriced = sum(one.usd for one in some), any(one.unpriced for one in some)
     price = "unknown" if unpriced and not usd else money(usd) + " + ?" * unpriced
     files = {name for step in steps for name in step.files}
@@ -181,12 +193,13 @@ def _money(loaded: LoadedSession, found: Attribution, record: PageRecord, text: 
             f"With {len(loaded.records):,} records, the bills aren't shared out by tool, file and"
             " content here. `holdfast usage --by tool` does that."
         )
-    if found.cut_off:
-        ended = plural(found.cut_off, "answer")
-        notes.append(f"{ended} cut off: what that cost is in no record, and not in these sums.")
+    notes.append(cut_off(found.cut_off))
     said = "".join(f'<p class="note">{text(note)}</p>' for note in notes if note)
     if not figures:
-        return f"{said}<p>No request was answered, so nothing was paid.</p>"
+        why = "No request was answered, so nothing was paid."
+        if len(record.timeline.requests):
+            why = "The record has no count of tokens, so what was paid isn't known."
+        return f"{said}<p>{why}</p>"
     legend = (
         '<ul class="legend"><li><i class="cached" style="opacity:.45"></i>from the cache</li>'
         '<li><i class="new"></i>new to the model</li><li><i class="output"></i>written by it</li>'

@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from tui.app.damage_report import damage_findings, where
+from tui.app.reports.timeline import failed_attempts
 from tui.app.session_page.markup import PageText, link
+from tui.app.session_page.record import PageRecord
 from tui.app.session_report import Turn, answers
 from tui.context.timeline import SessionTimeline, TimelineStep
+from tui.context.usage import bills_of
 from tui.core import facts
 from tui.core.dataclass import dataclass, field
 from tui.core.facts import Told
 from tui.core.formatting import duration, money, plural, tokens
 from tui.core.messages import tool_calls
 from tui.session.reader import LoadedSession
-from tui.session.records import Record, is_prompt
+from tui.session.records import LEFT_OUT, SUB_AGENT, Finding, Record, is_prompt
 from tui.session.request_numbers import REQUEST
 
 _LINKS: Final = 6
+_FAULTS: Final = 5
+"""Most findings that are named one by one."""
 REFUSED: Final = frozenset({"no", "deny"})
 """The answers that refuse a call."""
 _ENDS: Final = (facts.TurnInterrupted, facts.ErrorRaised, facts.AssistantMessage)
@@ -42,6 +48,8 @@ class SessionOutcome:
     jobs: int = 0
     """Commands in the background whose end isn't recorded."""
     files: dict[str, None] = field(default_factory=dict[str, None])
+    inner: int = 0
+    """The requests of sub-agents."""
     used: int = 0
     """Tokens, in and out."""
     rewinds: set[str] = field(default_factory=set[str])
@@ -62,6 +70,8 @@ def outcome_of(turns: Sequence[Turn], steps: Iterable[TimelineStep]) -> SessionO
                 found.rewinds.add(record.id)
             elif record.type == "file_change" and isinstance(record.data.get("path"), str):
                 found.files[record.data["path"]] = None
+            elif record.type == SUB_AGENT:
+                found.inner += sum(bill.requests for bill in bills_of(record))
             elif record.type in {"job", "job_moved"}:
                 jobs.add(str(record.data.get("call_id")))
             elif record.type == "job_ended":
@@ -105,12 +115,20 @@ def tiles(
     yield "Files changed", f"{len(outcome.files):,}", "", ""
     yield _checks(timeline)
     requests = sum(step.kind == "request" for step in timeline.steps)
-    read = sum(step.sent.cached for step in timeline.steps if step.sent)
-    cached = f"{read / outcome.used:.0%} from the cache".replace("%", " %") if outcome.used else ""
-    yield "Requests", f"{requests:,}", "", ""
-    yield "Tokens", tokens(outcome.used), cached, ""
+    inner = f"and {outcome.inner:,} of sub-agents" if outcome.inner else ""
+    yield "Requests", f"{requests:,}", inner, ""
+    yield _tokens(outcome, timeline)
     yield _cost(timeline)
     yield "Time at work", duration(timeline.now), "", ""
+
+
+def _tokens(outcome: SessionOutcome, timeline: SessionTimeline) -> tuple[str, str, str, str]:
+    sent = [step.sent for step in timeline.steps if step.sent]
+    if any(not one.counted for one in sent):
+        return "Tokens", f"about {tokens(outcome.used)}", "estimated: some weren't counted", ""
+    read = sum(one.cached for one in sent)
+    cached = f"{read / outcome.used:.0%} from the cache".replace("%", " %") if outcome.used else ""
+    return "Tokens", tokens(outcome.used), cached, ""
 
 
 def _checks(timeline: SessionTimeline) -> tuple[str, str, str, str]:
@@ -165,6 +183,9 @@ def concerns(
     found = places(lambda place: steps[place].kind == "request" and bool(steps[place].note))
     if found:
         yield Concern("!", f"{plural(len(found), 'answer')} ended early.", found)
+    if words := failed_attempts(timeline):
+        tried = places(lambda place: steps[place].kind == "wait" and bool(steps[place].label))
+        yield Concern("!", f"Requests: {words}", tried)
     broken = places(lambda place: steps[place].kind == "break")
     if broken:
         usd = sum(steps[place].usd or 0.0 for place in broken)
@@ -180,10 +201,29 @@ def concerns(
         of = f"{plural(timeline.unpriced, 'answer')} of {names or 'an unnamed model'}"
         words = f"What {of} cost isn't known."
         yield Concern("?", words, places(lambda place: steps[place].usd is None))
-    for finding in loaded.findings[:5]:
-        yield Concern("!", f"Damage in the file, {finding.where}: {finding.action}")
-    if (more := len(loaded.findings) - 5) > 0:
-        yield Concern("!", f"{plural(more, 'more place')} in the file damaged or not understood.")
+    faults = damage_findings(loaded.findings)
+    for finding in faults[:_FAULTS]:
+        yield Concern("!", _fault(finding))
+    if (more := len(faults) - _FAULTS) > 0:
+        yield Concern("!", f"{plural(more, 'more place')} in the file repaired or left out.")
+
+
+def _fault(finding: Finding) -> str:
+    """Say in a sentence what a damaged file cost."""
+    place = f"{where(finding)} of the file" if finding.where.startswith("line ") else finding.where
+    for word in ("left out: ", "skipped: "):
+        if finding.action.startswith(word):
+            return f"Left out, {place}: {finding.action.removeprefix(word)}."
+    return f"Repaired for this page, {place}: {finding.action}."
+
+
+def other_records(loaded: LoadedSession) -> str:
+    """Say what another program's file has besides the conversation; "" for nothing."""
+    kinds = [finding for finding in loaded.findings if finding.code == LEFT_OUT]
+    named = [finding.action.removeprefix("left out: ") for finding in kinds[:_FAULTS]]
+    more = len(kinds) - len(named)
+    named += [plural(more, "more kind")] if more > 0 else []
+    return f"Left out, as no part of the conversation: {', '.join(named)}." if named else ""
 
 
 def _undone(
@@ -220,7 +260,7 @@ def glance(
     figures: Iterator[tuple[str, str, str, str]],
     told: Sequence[Concern],
     text: PageText,
-    anchor: Callable[[int], str],
+    record: PageRecord,
 ) -> str:
     """The figures and the concerns as markup."""
     cells = "".join(
@@ -230,10 +270,11 @@ def glance(
     )
     if not told:
         calm = "Nothing was refused, undone, red, waiting or failed, and every price is known."
+        calm = calm if record.turns else "Nothing has happened in this session yet."
         return f'<dl class="tiles">{cells}</dl><p class="calm">{calm}</p>'
     items = "".join(
         f'<li><span class="sign" aria-hidden="true">{one.sign}</span><span>'
-        f"{text.label(one.words, 400)}{_links(one.steps, anchor)}</span></li>"
+        f"{text.label(one.words, 400)}{_links(one.steps, record)}</span></li>"
         for one in told
     )
     return (
@@ -241,10 +282,10 @@ def glance(
     )
 
 
-def _links(steps: Sequence[int], anchor: Callable[[int], str]) -> str:
-    """Links to the last steps: what they left behind is what counts."""
-    anchors = [*dict.fromkeys(anchor(place) for place in steps)]
-    shown = " ".join(link(one, f"#{one[1:]}") for one in anchors[-_LINKS:])
+def _links(steps: Sequence[int], record: PageRecord) -> str:
+    """Links to the last steps, by their time: what they left behind is what counts."""
+    anchors = {record.anchor(place): record.name(place) for place in steps}
+    shown = " ".join(link(one, name) for one, name in [*anchors.items()][-_LINKS:])
     earlier = len(anchors) - _LINKS
     more = f" and {earlier:,} more in the record" if earlier > 0 else ""
     return f' <span class="links">{shown}{more}</span>' if shown else ""

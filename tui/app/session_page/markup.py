@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -38,6 +39,17 @@ class PageText:
         self.secrets += count
         return _escaped(masked if len(masked) <= chars else f"{masked[: chars - 1]}…")
 
+    def drawn(self, text: str, widths: int) -> str:
+        """A text in one line, cut to what it takes in a drawing: so many widths of a letter."""
+        masked, count = mask(one_line(text))
+        self.secrets += count
+        room = float(widths)
+        for place, letter in enumerate(masked):
+            room -= _width(letter)
+            if room < 0:
+                return _escaped(f"{masked[: max(1, place - 1)]}…")
+        return _escaped(masked)
+
     def long(self, text: str, chars: int) -> str:
         """A text as it is, cut to a length: what is left out is said."""
         masked, count = mask(text)
@@ -49,6 +61,12 @@ class PageText:
             f'{_escaped(masked[:chars])}<span class="left"> … {rest:,} more characters are left'
             f" out here ({size(len(text.encode('utf-8', 'replace')))} in all).</span>"
         )
+
+
+def _width(letter: str) -> float:
+    if unicodedata.east_asian_width(letter) in "WF":
+        return 2.0
+    return 1.4 if letter.isupper() or letter in "mw@%" else 1.0
 
 
 def _escaped(text: str) -> str:
@@ -64,7 +82,7 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> s
         for cells in rows
     )
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}"><table>'
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{caption}: table"><table>'
         f"<caption>{caption}</caption><thead><tr>{top}</tr></thead>"
         f"<tbody>{body}</tbody></table></div>"
     )
@@ -73,7 +91,7 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> s
 @dataclass(frozen=True, slots=True)
 class Picture:
     """A drawing with its size in pixels. `title` and `told` say in words what is in it; both are
-    safe."""
+    safe. Who can't see it gets these and the table: the drawing itself is hidden from them."""
 
     name: str
     width: int
@@ -84,23 +102,25 @@ class Picture:
 
     def svg(self) -> str:
         """The drawing as SVG for a page."""
-        name = self.name
-        return (
-            f'<svg role="img" class="{name}" viewBox="0 0 {self.width} {self.height}"'
-            f' aria-labelledby="{name}-t {name}-d"><title id="{name}-t">{self.title}</title>'
-            f'<desc id="{name}-d">{self.told}</desc>{self.drawn}</svg>'
-        )
+        size = f'viewBox="0 0 {self.width} {self.height}"'
+        return f'<svg aria-hidden="true" class="{self.name}" {size}>{self.drawn}</svg>'
 
 
-def figure(picture: Picture, behind: str, *, legend: str = "", opened: bool = False) -> str:
-    """A picture with the table behind it, which opens by keyboard, too; `opened`: it is open."""
+def figure(
+    picture: Picture, behind: str, *, legend: str = "", wide: bool = False, opened: bool = False
+) -> str:
+    """A picture with the table behind it, which opens by keyboard, too; `opened`: it is open. A
+    `wide` one doesn't shrink with a narrow page: it scrolls."""
+    name, title, drawn = picture.name, picture.title, picture.svg()
+    if wide:
+        label = f'aria-label="{title}: picture"'
+        drawn = f'<div class="scroll" tabindex="0" role="group" {label}>{drawn}</div>'
     shown = " open" if opened else ""
     return (
-        f'<figure id="{picture.name}"><figcaption>{picture.title}</figcaption>{legend}'
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{picture.title}">'
-        f"{picture.svg()}"
-        f"</div><details{shown}><summary>{picture.title}: the numbers</summary>{behind}</details>"
-        "</figure>"
+        f'<figure id="{name}" aria-labelledby="{name}-t" aria-describedby="{name}-d">'
+        f'<figcaption id="{name}-t">{title}</figcaption>{legend}'
+        f'<p class="unseen" id="{name}-d">{picture.told}</p>{drawn}'
+        f"<details{shown}><summary>{title}: the numbers</summary>{behind}</details></figure>"
     )
 
 

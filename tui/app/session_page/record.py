@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from tui.app.reports.timeline import KINDS, step_words
+from tui.app.reports.timeline import KINDS, failed_attempts, step_words
 from tui.app.session_page.markup import PageText
 from tui.app.session_report import Turn, calls, turn_parts
 from tui.context.timeline import SessionTimeline, TimelineStep
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field
 from tui.core.formatting import money, plural
+from tui.core.late_pattern import late_pattern
 from tui.session.records import is_prompt
 
 _ROOM: Final = 1_500_000
@@ -27,7 +28,10 @@ _STEPS: Final = 600
 """Most steps of a prompt."""
 _TEXT: Final = 20_000
 """Most characters of a prompt or an answer."""
+_INNER: Final = 12_000
+"""Most bytes for the steps of a sub-agent."""
 _LEAST: Final = 400
+_CLOCK: Final = late_pattern(r"\d\d:\d\d:\d\d")
 _NOISE: Final = frozenset({"request", "call", "pause"})
 """The kinds of which there are many: when they went well, they are left out first."""
 _COUNTED: Final[Mapping[str, str]] = {
@@ -59,6 +63,8 @@ class PageRecord:
     left: dict[int, str] = field(default_factory=dict[int, str])
     """For each turn that has no part of its own, the anchor of what is said of it."""
     anchored: set[int] = field(default_factory=set[int])
+    inner: Mapping[str, SessionTimeline] = field(default_factory=dict[str, SessionTimeline])
+    """The timelines of sub-agents, by the records that end them."""
 
     def anchor(self, place: int) -> str:
         """The anchor of a step: its own, or that of its prompt."""
@@ -67,6 +73,15 @@ class PageRecord:
         starts = [one.steps.start for one in self.turns]
         return self.turn_anchor(max(0, bisect_right(starts, place) - 1))
 
+    def name(self, place: int) -> str:
+        """The words of a link to a step: its time where it is shown, otherwise its prompt."""
+        clock = self.timeline.steps[place].time[11:19]
+        if place in self.anchored and _CLOCK.fullmatch(clock):
+            return clock
+        starts = [one.steps.start for one in self.turns]
+        number = self.turns[max(0, bisect_right(starts, place) - 1)].number
+        return f"prompt {number}" if number else "before the first prompt"
+
     def turn_anchor(self, index: int) -> str:
         """The anchor of a turn, by its place in the list."""
         if not 0 <= index < len(self.turns):
@@ -74,7 +89,9 @@ class PageRecord:
         return self.left.get(index) or f"p{self.turns[index].number}"
 
 
-def page_record(timeline: SessionTimeline, all_turns: Sequence[Turn]) -> PageRecord:
+def page_record(
+    timeline: SessionTimeline, all_turns: Sequence[Turn], inner: Mapping[str, SessionTimeline]
+) -> PageRecord:
     """Share out the steps among the prompts, and choose those that have a part of their own."""
     prompts = [*timeline.marks["prompt"].steps]
     opens = not all_turns or not is_prompt(all_turns[0][0][0])
@@ -92,7 +109,7 @@ def page_record(timeline: SessionTimeline, all_turns: Sequence[Turn]) -> PageRec
                 one.unpriced |= step.usd is None
             one.bad += step.failed or step.verdict == "red"
         made.append(one)
-    record = PageRecord(timeline, made)
+    record = PageRecord(timeline, made, inner=inner)
     _choose(record)
     return record
 
@@ -207,7 +224,7 @@ def _steps(record: PageRecord, one: TurnSteps, text: PageText, room: int) -> str
     places = [place for place in one.steps if steps[place].kind != "prompt"]
     lines: dict[int, str] = {}
     for place in heapq.nsmallest(_STEPS, places, key=lambda place: _rank(steps[place])):
-        line = _line(place, steps[place], done, text)
+        line = _line(place, steps[place], done, text, _within(record, steps[place], text, room))
         room -= len(line.encode())
         if room < 0:
             break
@@ -229,13 +246,48 @@ def _rank(step: TimelineStep) -> tuple[int, float]:
     return (1 if step.failed or step.verdict == "red" else 2 if step.files else 3), step.at
 
 
-def _line(place: int, step: TimelineStep, done: Mapping[str, str], text: PageText) -> str:
+def _within(record: PageRecord, step: TimelineStep, text: PageText, room: int) -> str:
+    """The steps of a sub-agent, as far as a share of the room goes; "" where none are known."""
+    inner = record.inner.get(step.record) if step.kind == "agent" else None
+    if inner is None:
+        return ""
+    places = [n for n, one in enumerate(inner.steps) if one.kind != "prompt"]
+    room, lines = min(_INNER, room // 20), dict[int, str]()
+    for n in heapq.nsmallest(_STEPS, places, key=lambda n: _rank(inner.steps[n])):
+        line = f"<li>{_words(inner.steps[n], {}, text)}</li>"
+        room -= len(line.encode())
+        if room < 0:
+            break
+        lines[n] = line
+    items = [lines[n] for n in sorted(lines)]
+    if len(lines) < len(places):
+        left = counted(inner.steps[n] for n in places if n not in lines)
+        items.append(f'<li class="left">Left out here: {left}.</li>')
+    told = counted(inner.steps[n] for n in places)
+    if words := failed_attempts(inner):
+        told += f"; {words.removesuffix('.')}"
+    return (
+        f'<details class="inner"><summary>Inside: {told}</summary>'
+        f'<ol class="steps">{"".join(items)}</ol></details>'
+    )
+
+
+def _line(
+    place: int, step: TimelineStep, done: Mapping[str, str], text: PageText, within: str
+) -> str:
     kind = "bad" if step.failed or step.verdict == "red" else step.verdict or step.kind
+    return f'<li id="s{place}" class="{kind}">{_words(step, done, text)}{within}</li>'
+
+
+def _words(step: TimelineStep, done: Mapping[str, str], text: PageText) -> str:
     words = done.get(step.record, "") if step.kind in {"call", "question"} else ""
     if not words:
         words = f"{KINDS[step.kind].capitalize()}: {step_words(step)}"
     elif step.verdict:
         words += f" {'Turned' if step.turned else 'Still'} {step.verdict}."
-    told = text.label(f"{words} {step.note}".strip(), 420)
+    if step.note:
+        sentence = step.note[0].isupper()
+        words = f"{words.removesuffix('.')}{'.' if sentence else ' ·'} {step.note}"
+    told = text.label(words, 420)
     clock = text.label(step.time[11:19], 8)
-    return f'<li id="s{place}" class="{kind}"><time>{clock}</time> {told}</li>'
+    return f"<time>{clock}</time> {told}"

@@ -1,5 +1,4 @@
-"""The style of a page: light and dark, on paper, from 320 pixels on. Colors of the parts are told
-apart by their brightness, too."""
+"""The style of a page: light and dark, on paper, from 320 pixels on."""
 
 from __future__ import annotations
 
@@ -8,10 +7,10 @@ from typing import Final
 STYLE: Final = """
 :root{color-scheme:light dark;--bg:#fbfbfa;--card:#fff;--ink:#1d2126;--soft:#5b636d;--line:#dcdfe3;
 --link:#1857b8;--bad:#b3261e;--good:#1b7340;--warn:#8f5a00;--badbg:#fdecea;
---system:#5d6b82;--tools:#8a5fb0;--messages:#2469c4;--results:#12866f;--thinking:#c07a12;
---call:#12866f;--agent:#8a5fb0;--wait:#c07a12;--question:#c9569a;--track:#eceef0}
-@media(prefers-color-scheme:dark){:root{--bg:#14171b;--card:#1c2026;--ink:#e6e9ec;--soft:#a0a9b4;
---line:#343b44;--link:#8ab8ff;--bad:#ff8f85;--good:#6fd39a;--warn:#f0b95a;--badbg:#3a1f1e;
+--system:#5d6b82;--tools:#8a5fb0;--messages:#2061b8;--results:#12806a;--thinking:#c07a12;
+--call:#12806a;--agent:#8a5fb0;--wait:#96590a;--question:#b8448a;--track:#eceef0}
+@media screen and (prefers-color-scheme:dark){:root{--bg:#14171b;--card:#1c2026;--ink:#e6e9ec;
+--soft:#a0a9b4;--line:#343b44;--link:#8ab8ff;--bad:#ff8f85;--good:#6fd39a;--warn:#f0b95a;--badbg:#3a1f1e;
 --system:#8593aa;--tools:#b491da;--messages:#5b9bf0;--results:#3fbfa4;--thinking:#e3a144;
 --call:#3fbfa4;--agent:#b491da;--wait:#e3a144;--question:#e587bf;--track:#2b3139}}
 *{box-sizing:border-box}
@@ -29,6 +28,8 @@ a{color:var(--link)}
 overflow-wrap:anywhere}
 .meta{margin:.1rem 0}
 nav a{margin-right:1.2rem}
+.unseen{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);
+white-space:nowrap;margin:0}
 .skip{position:absolute;left:-99rem}.skip:focus{left:1rem;top:.5rem;background:var(--card)}
 .tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(12.5rem,1fr));gap:.7rem;margin:0}
 .tile{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.6rem .8rem}
@@ -52,7 +53,7 @@ figure{margin:0 0 1.4rem;min-width:0}
 figcaption{font-weight:600;margin-bottom:.4rem}
 .scroll{overflow-x:auto}
 svg{display:block;width:100%;height:auto;font:11.5px system-ui,sans-serif;fill:var(--ink)}
-svg.timeline{min-width:50rem}svg.night{min-width:38rem}
+svg.timeline{min-width:68rem}svg.night{min-width:38rem}
 .money{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,19rem),1fr));
 gap:1.2rem 2rem}
 .money svg{font-size:12.5px;max-width:28rem}
@@ -62,7 +63,9 @@ margin:0 0 .5rem;padding:0;list-style:none}
 border-radius:2px}
 text.l,text.pause,.quiet,text.amount{fill:var(--soft)}
 text.number{font-size:10.5px}
-text.in{fill:#fff;font-size:10.5px}
+text.in{fill:var(--card);font-size:10.5px}
+text.part{font-size:11px}.plate{fill:var(--bg);opacity:.7}
+.between{stroke:var(--bg);stroke-width:1.2;fill:none}
 .price{font-weight:600;text-decoration:none}
 .price.break{fill:var(--bad)}.price.compaction{fill:var(--warn)}
 text.sign{fill:var(--bad)}
@@ -90,6 +93,7 @@ i.cached,i.new{background:var(--messages)}i.output{background:var(--thinking)}
 i.system{background:var(--system)}i.tools{background:var(--tools)}
 i.messages{background:var(--messages)}
 i.results{background:var(--results)}i.thinking{background:var(--thinking)}
+i.thin{height:.25em;vertical-align:.2em}
 i.pale{background:var(--soft);opacity:.42}i.full{background:var(--soft)}
 table{border-collapse:collapse;font-size:.85rem;font-variant-numeric:tabular-nums;margin:.4rem 0}
 caption{text-align:left;padding-bottom:.2rem}
@@ -112,16 +116,23 @@ ul{margin:0;padding-left:1.1rem;font-size:.87rem}
 .steps li,.turn ul li{overflow-wrap:anywhere;unicode-bidi:isolate}
 .steps li{padding:.08rem .3rem .08rem .5rem;border-left:3px solid transparent}
 .steps time{color:var(--soft);font-variant-numeric:tabular-nums;margin-right:.4rem}
+details.inner{margin:.1rem 0 .3rem 1.4rem}
 .steps .bad,.steps .red,.steps .trouble{border-color:var(--bad)}.steps .bad{color:var(--bad)}
 .steps .green{border-color:var(--good)}.steps .break,.steps .compaction{border-color:var(--warn)}
 b.bad,ul.bad{color:var(--bad)}
 footer{color:var(--soft);font-size:.85rem;margin:2rem 0}
 @media(max-width:30rem){body{font-size:15px}header,main{padding:0 .8rem}
 .tiles{grid-template-columns:repeat(2,1fr)}.turn>summary small{white-space:normal}}
-@media print{:root{--bg:#fff;--card:#fff}body{font-size:10pt}header,main{max-width:none;padding:0}
-nav,.skip{display:none}svg.timeline,svg.night{min-width:0}.scroll{overflow:visible}
-.tiles{grid-template-columns:repeat(5,1fr)}
-.tile,figure,.concerns li,.steps li{break-inside:avoid}*{print-color-adjust:exact;
--webkit-print-color-adjust:exact}
+@media print{:root{color-scheme:light;--bg:#fff;--card:#fff}body{font-size:10pt}
+header,main{max-width:none;padding:0 3px}
+nav,.skip,.unseen,figure details:not([open]){display:none}
+svg.night{min-width:0}svg.timeline{min-width:0;font-size:14.5px}
+.timeline text.in,.timeline text.number{font-size:12.5px}
+.timeline text.part{font-size:14px}
+.scroll{overflow:visible}th,td{white-space:normal}
+.tiles{grid-template-columns:repeat(5,1fr)}.tile dd{font-size:1rem}
+.tile,figure,.legend,.concerns li,.steps li,.turn ul li,tr{break-inside:avoid}
+h2,h3,figcaption,summary,caption{break-after:avoid}pre,p,li{orphans:3;widows:3}
+*{print-color-adjust:exact;-webkit-print-color-adjust:exact}
 a{color:inherit}.money{grid-template-columns:repeat(2,1fr)}}
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -17,7 +17,7 @@ from tui.core.dataclass import dataclass, field
 from tui.core.formatting import duration, money, tokens, wait_time
 
 WIDTH: Final = 1160
-_LEFT: Final = 74
+_LEFT: Final = 90
 _PLOT: Final = WIDTH - _LEFT - 8
 _COLUMN: Final = 3
 _COLUMNS: Final = _PLOT // _COLUMN
@@ -27,6 +27,8 @@ _ROW: Final = 20
 _BAR: Final = 13
 _NAMED: Final = 56
 """Fewest pixels of a bar with its name in it."""
+_NAME_HIGH: Final = 15
+"""Fewest pixels that a part of the context is high where its name is."""
 _LINKED: Final = 120
 """Most bars of a lane that lead to their step; the others are drawn only."""
 _PRICED: Final = 8
@@ -46,6 +48,7 @@ class _Canvas:
     anchor: Anchor
     window: Window
     edges: list[float]
+    inner: Mapping[str, SessionTimeline]
     y: int = _TOP
     pieces: list[str] = field(default_factory=list[str])
 
@@ -67,10 +70,16 @@ class _Canvas:
         )
 
 
-def timeline_picture(timeline: SessionTimeline, text: PageText, anchor: Anchor) -> Picture:
-    """Draw a whole session."""
+def timeline_picture(
+    timeline: SessionTimeline,
+    text: PageText,
+    anchor: Anchor,
+    inner: Mapping[str, SessionTimeline],
+) -> Picture:
+    """Draw a whole session. `inner` are the timelines of its sub-agents, by the records that end
+    them."""
     window = whole(timeline)
-    canvas = _Canvas(timeline, text, anchor, window, window.edges(_COLUMNS))
+    canvas = _Canvas(timeline, text, anchor, window, window.edges(_COLUMNS), inner)
     _context(canvas)
     _guides(canvas)
     canvas.y += _CHART + 6
@@ -124,6 +133,17 @@ def _context(canvas: _Canvas) -> None:
             spans = [_span(parts, cached, number, kind) for parts, cached in columns]
             if path := _area(spans, bottom, scale):
                 canvas.pieces.append(f'<path class="{part} {kind}" d="{path}"/>')
+    for number, part in enumerate(PARTS):
+        spans = [(sum(parts[:number]), sum(parts[: number + 1])) for parts, _ in columns]
+        if number:
+            canvas.pieces.append(f'<path class="between" d="{_floor(spans, bottom, scale)}"/>')
+        wide = 7 * len(part) + 8
+        if found := _room(spans, scale, wide):
+            x, y = found[0], round(bottom - found[1] * scale, 1)
+            canvas.pieces.append(
+                f'<path class="plate" d="M{x - wide / 2} {y - 7}h{wide}v14h-{wide}z"/>'
+                f'<text class="part" x="{x}" y="{y + 4}" text-anchor="middle">{part}</text>'
+            )
     edge = [(0.0, float(cached)) for _, cached in columns]
     line = "".join(
         f"M{left} {bottom - top * scale:.1f}H{right}" for left, right, _, top in _runs(edge) if top
@@ -153,6 +173,30 @@ def _span(parts: Sequence[int], cached: int, number: int, kind: str) -> tuple[fl
     top = below + parts[number]
     middle = min(top, max(below, cached))
     return (below, middle) if kind == "c" else (middle, top)
+
+
+def _floor(spans: Sequence[tuple[float, float]], bottom: int, scale: float) -> str:
+    """A line below a part, where there is any of it: that tells parts of the same gray apart."""
+    return "".join(
+        f"M{left} {bottom - low * scale:.1f}H{right}"
+        for left, right, low, high in _runs(spans)
+        if high > low
+    )
+
+
+def _room(
+    spans: Sequence[tuple[float, float]], scale: float, width: int
+) -> tuple[float, float] | None:
+    """The middle of the best place in a part for its name, in pixels and tokens; None where it is
+    too low everywhere."""
+    wide = width // _COLUMN + 1
+    most, found = _NAME_HIGH / scale, None
+    for first in range(0, len(spans) - wide + 1, max(1, wide // 4)):
+        some = spans[first : first + wide]
+        low, high = max(low for low, _ in some), min(high for _, high in some)
+        if high - low > most:
+            most, found = high - low, (_LEFT + (first + wide / 2) * _COLUMN, (low + high) / 2)
+    return found
 
 
 def _runs(spans: Sequence[tuple[float, float]]) -> Iterator[tuple[int, int, float, float]]:
@@ -277,15 +321,30 @@ def _lane(canvas: _Canvas, lane: Lane, kind: str) -> None:
         canvas.linked(lane.steps[n], drawn)
         if width >= _NAMED:
             _name(canvas, step, x, y, width)
+        if (inner := canvas.inner.get(step.record)) is not None and kind == "agent":
+            _requests_within(canvas, inner, x, width)
     for bad, found in small.items():
         path = "".join(f"M{x} {y}h{round(w, 1)}v{_BAR}H{x}z" for x, w in found.items())
         if path:
             canvas.pieces.append(f'<path class="{kind}{bad}" d="{path}"/>')
 
 
+def _requests_within(canvas: _Canvas, inner: SessionTimeline, x: float, width: float) -> None:
+    """The requests of a sub-agent, as a thin line below its bar."""
+    scale, found = width / max(1e-9, inner.now), dict[int, float]()
+    for lane in inner.lanes["request"].rows:
+        for start, end in zip(lane.starts, lane.ends, strict=True):
+            column = int(start * scale)
+            found[column] = max(found.get(column, 1.0), round((end - start) * scale, 1))
+    y = canvas.y + _BAR + 1
+    path = "".join(f"M{round(x + at, 1)} {y}h{wide}v3h-{wide}z" for at, wide in found.items())
+    if path:
+        canvas.pieces.append(f'<path class="request" d="{path}"/>')
+
+
 def _name(canvas: _Canvas, step: TimelineStep, x: float, y: int, width: float) -> None:
     words = f"{step.number} {step.label}" if step.kind == "request" else step.label
-    name = canvas.text.label(words, max(4, int(width / 6.6) - 1))
+    name = canvas.text.drawn(words, max(4, int(width / 6.2) - 1))
     canvas.pieces.append(f'<text class="in" x="{x + 3}" y="{y + 10}">{name}</text>')
 
 

@@ -18,6 +18,7 @@ from tui.app.reports.usage_table import (
     table_of,
 )
 from tui.app.session_page.markup import PageText, Picture, figure, link, table
+from tui.context.failed_attempts import attempt_in
 from tui.context.usage import Amount, bills_of
 from tui.context.usage.attribution import Attribution, Grouping
 from tui.core.config import Price
@@ -55,7 +56,7 @@ def billed(records: Sequence[Record], prices: Mapping[str, Price]) -> Attributio
             groups["prompt"].setdefault(number, Amount()).add(amount)
             groups["model"].setdefault(bill.model, Amount()).add(amount)
             groups["kind"].setdefault(bill.purpose, Amount()).add(amount)
-        found.cut_off += record.type == "interrupt"
+        found.cut_off += record.type == "interrupt" or attempt_in(record) == "lost"
     return found
 
 
@@ -112,7 +113,7 @@ def _bar(row: UsageRow, y: int, most: float, total: Amount, text: PageText) -> I
         words = f"{UNKNOWN}, {tokens(round(row.amount.tokens))} tokens"
     percent = share(row.amount, total)
     price = f"{words} · {text(percent)}" if percent not in {"", "?"} else words
-    name = text.label(row.name, max(12, 52 - len(price)))
+    name = text.drawn(row.name, max(12, 54 - len(price)))
     quiet = "" if row.key else ' class="quiet"'
     yield f'<text{quiet} x="0" y="{y + 13}">{name}</text>'
     yield f'<text class="amount" x="{_WIDTH}" y="{y + 13}" text-anchor="end">{price}</text>'

@@ -1,10 +1,12 @@
 """The timeline of a session: what happened when, folded from its record. Pure.
 
-SessionTimeline(prices).extend(records)    steps in order, bars by lane, marks, sums
+SessionTimeline(prices).extend(records)       steps in order, bars by lane, marks, sums
+inner_timelines(records, children, prices)    the same of the sub-agents' own sessions
 """
 
 from tui.context.timeline.checks import check_in
 from tui.context.timeline.fold import MARKS, SessionTimeline
+from tui.context.timeline.inner import inner_timelines
 from tui.context.timeline.lanes import Lane, LaneGroup, Sums
 from tui.context.timeline.sizes import Parts
 from tui.context.timeline.steps import LANES, Kind, Marks, RequestInput, TimelineStep
@@ -22,4 +24,5 @@ __all__ = [
     "Sums",
     "TimelineStep",
     "check_in",
+    "inner_timelines",
 ]

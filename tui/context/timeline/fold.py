@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from tui.context.failed_attempts import attempt_in
 from tui.context.labels import call_label, one_line
 from tui.context.record_index import continues
 from tui.context.timeline.axis import Passed, TimeAxis
@@ -114,7 +115,10 @@ class SessionTimeline:
     reds: array[int] = field(default_factory=lambda: array("l"))
     """After each check, how many of them are red."""
     unpriced: int = 0
-    """Answers of models whose price is not known."""
+    """Answers whose price is not known: that of their model, or how many tokens they were."""
+    refused: int = 0
+    """Attempts that failed and are not billed, and those that may be: see `attempt_in`."""
+    lost: int = 0
     axis: TimeAxis = field(default_factory=TimeAxis)
     _work: _Work = field(default_factory=lambda: _Work())  # noqa: PLW0108 - it is defined below
 
@@ -214,6 +218,12 @@ class SessionTimeline:
         elif usd:
             self.spent.add(self.now, usd)
         return usd
+
+    def count_attempt(self, record: Record) -> None:
+        """Count an attempt that failed, if a record is of one."""
+        how = attempt_in(record)
+        self.refused += how == "refused"
+        self.lost += how == "lost"
 
     def close_request(self, state: str, note: str = "") -> None:
         """End the open request without an answer."""
@@ -433,6 +443,8 @@ def _answer(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None
     step.usd = None
     if usage.total:
         step.usd = line.pay(step.model, usage, batch=bool(data.get(BATCH)))
+    else:
+        line.unpriced += 1
     line.requests.add(line.anchors[request.place], request.place)
     line.inputs.append(whole)
     line.news.append(whole - cached)
@@ -508,6 +520,7 @@ def _permission(line: SessionTimeline, record: Record, data: dict[str, Any]) -> 
 
 def _wait(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
     """Take a retry, a park or a change of models."""
+    line.count_attempt(record)
     work = _work(line)
     if (request := work.request) is not None:
         request.step.end = line.now
@@ -645,6 +658,7 @@ def _change(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None
 
 
 def _trouble(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
+    line.count_attempt(record)
     stopped = record.type == "interrupt"
     line.close_request("stopped" if stopped else "failed")
     if stopped:

@@ -24,6 +24,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from tui.context.cache_cost import LIFE_S, LONG_LIFE_S
+from tui.context.failed_attempts import attempt_in
 from tui.context.overrides import content_of
 from tui.context.request_replay import SentFields, sent_fields
 from tui.context.rules.blocks import THINKING
@@ -63,7 +64,6 @@ _SIDE: Final[Mapping[str, Kind]] = {
     "titles": "writing titles",
     "sub-agents": "sub-agents",
 }
-_UNPAID: Final = frozenset({"interrupt"})
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class Attribution:
 
     `titles` are the first words of the prompts, by their number as it is in the rows. `unknown` are
     the models without a known price; `cut_off` counts answers that ended before they said what they
-    cost: that is in no record.
+    cost, those of attempts that were lost and made again too: that is in no record.
     """
 
     days: dict[str, dict[Grouping, Rows]] = field(default_factory=dict[str, dict[Grouping, Rows]])
@@ -188,7 +188,8 @@ class _Attributor:
                 self._answer(record, bill, path)
             else:
                 self._side_request(bill)
-        self._found.cut_off += billed and record.type in _UNPAID
+        lost = record.type == "interrupt" or attempt_in(record) == "lost"
+        self._found.cut_off += billed and lost
         self._owners.learn(record)
 
     def finish(self) -> Attribution:

@@ -1,8 +1,9 @@
 """Codex: `~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`, lines of {timestamp, type, payload}.
 
 An answer is a run of items of the assistant: its texts and calls, up to the next output or
-prompt. Arguments are JSON in a string. Left out are reasoning, which is encrypted, and the
-instructions, which were the other agent's own.
+prompt. What it used is counted in an event after its items; the same count may come again, with
+news of the rate limits. Arguments are JSON in a string. Left out are reasoning, which is encrypted,
+and the instructions, which were the other agent's own.
 
 Codex refuses a file that isn't UTF-8 or doesn't begin with a `session_meta` whose id is a UUID, and
 skips other lines that it can't read; that was tried with version 0.171.
@@ -14,16 +15,20 @@ import json
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, Final, cast
 
-from tui.core.messages import Block, image_block, object_of, text_block, text_of
+from msgspec.structs import replace
+
+from tui.core.messages import Block, Usage, image_block, object_of, text_block, text_of
 from tui.session.formats.conversion import Conversion, ParsedLine, content_blocks, string
 from tui.session.formats.lines import MendedLine, Repairs
 from tui.session.formats.links import UUID, session_id, texts_in, with_first
 from tui.session.jsonl import Findings, JsonObject
+from tui.session.records import Record
 
 _BY_PROGRAM = re.compile(r"\s*(?:<[a-z_]+>|# AGENTS\.md instructions)")
 _DATA_URL = re.compile(r"data:(image/[a-z.+-]+);base64,(.+)", re.DOTALL)
+_MANY: Final = 1 << 40
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 _META_TEXTS = ("timestamp", "cwd", "originator", "cli_version")
 """The fields of its `session_meta` that Codex reads in any case."""
@@ -65,6 +70,8 @@ def convert(places: Iterable[ParsedLine], telling: Conversion) -> None:
                 answer.close()
                 why = string(payload, "reason") or "interrupted"
                 telling.add("interrupt", key, time, reason=why, text="", thinking="")
+            case "event_msg" if payload.get("type") == "token_count":
+                answer.count(object_of(payload.get("info")))
             case _:
                 # above all events for the other agent's screen: the items have the same content
                 telling.leave_out(f"{kind} {string(payload, 'type')}".rstrip(), line.where)
@@ -80,6 +87,9 @@ class _Answer:
         self._blocks: list[Block] = []
         self._key = ""
         self._time: object = None
+        self._used = Usage()
+        self._counted: object = None
+        self._told: Record | None = None
 
     def add(self, block: Block, key: str, time: object) -> None:
         if not self._blocks:
@@ -91,7 +101,36 @@ class _Answer:
             blocks, self._blocks = self._blocks, []
             called = any(block.get("type") == "tool_use" for block in blocks)
             stop = "tool_use" if called else "end_turn"
-            self.telling.answer(self._key, self._time, blocks, model=self.model, stop_reason=stop)
+            used, self._used = self._used.to_json() if self._used.total else {}, Usage()
+            self._told = self.telling.answer(
+                self._key, self._time, blocks, model=self.model, usage=used, stop_reason=stop
+            )
+
+    def count(self, info: JsonObject) -> None:
+        """Take what a response used: for the answer that it is of, told or not yet."""
+        whole = info.get("total_token_usage")
+        used = _used(object_of(info.get("last_token_usage")))
+        if not used.total or (whole is not None and whole == self._counted):
+            return
+        self._counted = whole
+        if self._told and not self._blocks and not self._told.data.get("usage"):
+            self._told.data["usage"] = used.to_json()
+            return
+        before, both = self._used, self._used + used
+        # of several responses in an answer, the last one saw it all
+        self._used = replace(both, context_tokens=used.total) if before.total else used
+
+
+def _used(counts: JsonObject) -> Usage:
+    """The counts of a response: the cached tokens are among its input, reasoning in its output."""
+    known = {name: n for name, n in counts.items() if isinstance(n, int) and 0 < n < _MANY}
+    read, cached = known.get("input_tokens", 0), known.get("cached_input_tokens", 0)
+    return Usage(
+        input_tokens=max(0, read - cached),
+        output_tokens=known.get("output_tokens", 0),
+        cache_read_input_tokens=min(read, cached),
+        thinking_tokens=known.get("reasoning_output_tokens", 0),
+    )
 
 
 def _note_session(telling: Conversion, meta: JsonObject) -> None:

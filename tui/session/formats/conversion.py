@@ -102,12 +102,12 @@ class Conversion:
         model: str = "",
         usage: Mapping[str, int] | None = None,
         stop_reason: object = None,
-    ) -> None:
+    ) -> Record:
         """One answer of the model, all of it."""
         for block in blocks:
             if block.get("type") == "tool_use":
                 self.calls[str(block.get("id"))] = str(block.get("name"))
-        self.add(
+        return self.add(
             "assistant",
             key,
             time,

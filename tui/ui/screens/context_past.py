@@ -21,7 +21,7 @@ from tui.app.reports.context_changes import (
 )
 from tui.app.reports.timeline import moment_lines, moment_title
 from tui.context.masks import record_of
-from tui.context.past_context import ContextThen, seen_at
+from tui.context.past_context import UNTOLD, ContextThen, estimated_at, seen_at
 from tui.context.request_replay import RequestReplay
 from tui.context.timeline import SessionTimeline, TimelineStep
 from tui.context.token_ledger import Kind
@@ -173,7 +173,11 @@ class ContextPastScreen(TableScreen[None]):
             step = self._step(place)
             sent = step.sent
             counted = sent.tokens if sent and sent.counted else 0
-            found[place] = seen_at(replay, step.number, counted)
+            number = replay.number_of(step.record)
+            if number is None:
+                found[place] = estimated_at(replay, step.record, step.number, counted)
+            else:
+                found[place] = seen_at(replay, number, counted)
         return found
 
     # What is shown
@@ -192,7 +196,9 @@ class ContextPastScreen(TableScreen[None]):
         facts = [f"request {step.number} ({self.place + 1:,} of {count:,})", "read-only"]
         if step.sent is not None and step.sent.tokens:
             cached = f"{step.sent.cached / step.sent.tokens:.0%}".replace("%", " %")
-            facts.insert(1, f"{tokens(step.sent.tokens)}, {cached} cached")
+            size = tokens(step.sent.tokens)
+            known = f"{size}, {cached} cached"
+            facts.insert(1, known if step.sent.counted else f"about {size}, not counted")
         if step.usd:
             facts.append(money(step.usd))
         self._say_title(" · ".join(facts))
@@ -233,7 +239,9 @@ class ContextPastScreen(TableScreen[None]):
         problem = seen.problem if seen else ""
         self.show_empty(f"This request can't be rebuilt: {problem}." if problem else "")
         rule = self.query_one("#items-rule", PaneRule)
-        rule.title = Content.styled("what the model saw then", "$text-warning")
+        told = "what its messages tell, about: the request isn't in the record"
+        title = told if seen and seen.estimated else "what the model saw then"
+        rule.title = Content.styled(title, "$text-warning")
         marked = "" if self._marked is None else f"compared with {self._step(self._marked).number}"
         rule.right = Content.styled(marked or plural(len(items), "item"), "$text-muted")
 
@@ -293,9 +301,12 @@ class ContextPastScreen(TableScreen[None]):
             self.notice.say(f"It can't be compared: {problem}.")
             return
         words = change_lines(before, after, self._between())
-        diff = await asyncio.to_thread(
-            request_diff, RequestReplay(self._records), before.number, after.number
-        )
+        if before.estimated or after.estimated:
+            diff = ["There is no diff: a request isn't in the record.", "", *UNTOLD.split("\n")]
+        else:
+            diff = await asyncio.to_thread(
+                request_diff, RequestReplay(self._records), before.number, after.number
+            )
         title = f"What changed from request {before.number} to {after.number}"
         self._open(title, "\n".join([*words, "", *diff]))
 
@@ -304,7 +315,7 @@ class ContextPastScreen(TableScreen[None]):
         """Show the request under the cursor exactly as it was sent."""
         if not len(self.timeline.requests):
             return
-        sent = await asyncio.to_thread(sent_request, self._step(self.place).number, self._records)
+        sent = await asyncio.to_thread(sent_request, self._step(self.place).record, self._records)
         if sent is None:
             self.notice.say("The record doesn't say how it was sent.")
         else:

@@ -12,7 +12,9 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from tui.context import request_assembly
+from tui.context.past_context import UNTOLD
 from tui.context.request_replay import RequestReplay
+from tui.core.text_cleaning import one_line
 from tui.session.records import Record
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.file_viewer.line_file import LineFile
@@ -57,12 +59,17 @@ class SentRequestScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportInco
         self.query_one("#keys", Static).update(in_rows(_KEYS, self.size.width - 2, rows=1))
 
 
-def sent_request(number: int, records: Sequence[Record]) -> tuple[str, str] | None:
-    """Rebuild a request: what it is, and its text; None where the record doesn't say how it was
-    sent. Blocks."""
+def sent_request(record: str, records: Sequence[Record]) -> tuple[str, str] | None:
+    """Rebuild a request, by the id of its record, or of its answer where that is all there is: what
+    it is, and its text; None where there is neither. Blocks."""
     replay = RequestReplay(records)
-    if number not in replay.requests:
-        return None
+    number = replay.number_of(record)
+    if number is None:
+        if (told := replay.messages_before(record)) is None:
+            return None
+        view, _, model = told
+        lines = [*UNTOLD.split("\n"), *request_assembly.printed_messages(view.messages)]
+        return f"Request to {one_line(model) or 'a model'}, by its messages", "\n".join(lines)
     replayed = replay.at(number)
     if replayed.request is None:
         return f"Request {number}", f"It can't be rebuilt: {replayed.problem}."

@@ -48,8 +48,8 @@ class MomentOpener:
         if step.kind == "agent" and agent.sub_agents.of_call(step.call_id) is not None:
             await open_sub_agent(self._frontend, step.call_id)
             return ""
-        if step.kind == "request" and step.number:
-            sent = await asyncio.to_thread(sent_request, step.number, records)
+        if step.kind == "request":
+            sent = await asyncio.to_thread(sent_request, step.record, records)
             if sent is not None:
                 self._app.push_screen(SentRequestScreen(*sent))
                 return ""
