@@ -140,16 +140,16 @@ def test_a_key_is_waited_for_until_it_is_drawn(monkeypatch: pytest.MonkeyPatch) 
     clock = ManualClock()
     monkeypatch.setattr(gc_pause, "monotonic", clock.monotonic)
     clock.elapsed += 1
-    gc_pause.key_came()
-    assert gc_pause.key_under_way()
+    gc_pause.key_read()
+    assert gc_pause.key_pending()
     clock.elapsed += 0.001
-    gc_pause.key_seen()
-    assert not gc_pause.key_under_way()
+    gc_pause.key_drawn()
+    assert not gc_pause.key_pending()
     clock.elapsed += 1
-    gc_pause.key_came()
-    assert gc_pause.key_under_way()
+    gc_pause.key_read()
+    assert gc_pause.key_pending()
     clock.elapsed += gc_pause.KEY_S
-    assert not gc_pause.key_under_way()
+    assert not gc_pause.key_pending()
 
 
 def test_keys_that_draw_nothing_hold_up_an_answer_for_half_of_the_time(
@@ -157,12 +157,12 @@ def test_keys_that_draw_nothing_hold_up_an_answer_for_half_of_the_time(
 ) -> None:
     clock = ManualClock()
     monkeypatch.setattr(gc_pause, "monotonic", clock.monotonic)
-    gc_pause.key_seen()
+    gc_pause.key_drawn()
     held_up = 0
     for _ in range(1000):  # a second, with a key held down
         clock.elapsed += 0.001
         if round(clock.elapsed * 1000) % 16 == 0:
-            gc_pause.key_came()
-        held_up += gc_pause.key_under_way()
+            gc_pause.key_read()
+        held_up += gc_pause.key_pending()
     assert 300 < held_up < 520
-    gc_pause.key_seen()
+    gc_pause.key_drawn()

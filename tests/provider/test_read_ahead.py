@@ -154,7 +154,7 @@ async def test_a_key_on_its_way_has_the_turns_of_the_loop_for_itself(
 ) -> None:
     clock = ManualClock()
     monkeypatch.setattr(gc_pause, "monotonic", clock.monotonic)
-    gc_pause.key_came()
+    gc_pause.key_read()
     chunks = _Chunks(*[b"x" * PIECE_BYTES] * 20)
     async with ReadAhead(chunks(), clock) as ahead:
         reading = asyncio.create_task(ahead.read())
@@ -163,7 +163,7 @@ async def test_a_key_on_its_way_has_the_turns_of_the_loop_for_itself(
             assert chunks.read <= turn
         assert not reading.done()
         clock.elapsed += 0.001
-        gc_pause.key_seen()
+        gc_pause.key_drawn()
         assert await reading == b"x" * PIECE_BYTES
 
 

@@ -14,7 +14,7 @@ default for 5 ms each time that one has waited for anything.
 
 A key takes some five turns of the loop to the screen, and in each of them would wait for whatever
 else is ready: more of an answer, a frame of it. The thread that reads the terminal reports
-`key_came`, whoever has drawn what the key did, `key_seen`; other work waits while `key_under_way`.
+`key_read`, whoever has drawn what the key did, `key_drawn`; other work waits while `key_pending`.
 A key that draws nothing is waited for only for a moment.
 """
 
@@ -101,7 +101,7 @@ def collect() -> None:
     gc.freeze()
 
 
-def key_came() -> None:
+def key_read() -> None:
     """Note that a key was read. Of keys that come fast and draw nothing, as one that is held down,
     nothing waits for more than half of the time."""
     global _key_since  # noqa: PLW0603 - the terminal is one, too
@@ -110,13 +110,13 @@ def key_came() -> None:
         _key_since = now
 
 
-def key_seen() -> None:
+def key_drawn() -> None:
     """Note that what the last key did is drawn."""
     global _key_since  # noqa: PLW0603 - as above
     _key_since = None
 
 
-def key_under_way() -> bool:
+def key_pending() -> bool:
     """True if a key was read whose effect is not drawn yet."""
     since = _key_since  # another thread sets it
     return since is not None and monotonic() - since < KEY_S

@@ -58,9 +58,9 @@ import sys
 from pathlib import Path
 from tui.core import gc_pause
 noted = Path(sys.argv[1]).open("w", buffering=1)
-came, seen = gc_pause.key_came, gc_pause.key_seen
-gc_pause.key_came = lambda: (came(), print("came", file=noted))
-gc_pause.key_seen = lambda: (seen(), print("seen", file=noted))
+came, seen = gc_pause.key_read, gc_pause.key_drawn
+gc_pause.key_read = lambda: (came(), print("came", file=noted))
+gc_pause.key_drawn = lambda: (seen(), print("seen", file=noted))
 from tui.cli import main
 from tui.ui.start import first_frame
 sys.exit(main.main(["--practice"]))

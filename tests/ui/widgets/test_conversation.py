@@ -259,12 +259,12 @@ async def test_a_frame_of_an_answer_waits_for_a_key(monkeypatch: pytest.MonkeyPa
         app.talk.append(item)
         await pilot.pause()
         monkeypatch.setattr(gc_pause, "monotonic", clock.monotonic)
-        gc_pause.key_came()
+        gc_pause.key_read()
         app.talk.stream(item, "a word")
         await pilot.pause(0.05)  # some frames long: it is a timer of the loop that waits
         assert item.text == ""
         clock.elapsed += 0.001
-        gc_pause.key_seen()
+        gc_pause.key_drawn()
         while not app.rows()[0].endswith("a word"):
             await pilot.pause()
 

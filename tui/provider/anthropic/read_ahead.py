@@ -79,10 +79,10 @@ class ReadAhead:
     async def _gather(self) -> None:
         """Let waiting keys through, for as long as the turns of the loop bring more of a piece."""
         idle = 0
-        while idle < _IDLE_TURNS or gc_pause.key_under_way():
+        while idle < _IDLE_TURNS or gc_pause.key_pending():
             size = len(self._buffer)
             await asyncio.sleep(0)
-            if (len(self._buffer) >= PIECE_BYTES or self._ended) and not gc_pause.key_under_way():
+            if (len(self._buffer) >= PIECE_BYTES or self._ended) and not gc_pause.key_pending():
                 break
             idle = idle + 1 if len(self._buffer) == size else 0
 
@@ -97,7 +97,7 @@ class ReadAhead:
                     if self.waited or len(self._buffer) >= BUFFER_BYTES:
                         self._asked.clear()
                         await self._asked.wait()
-                    elif perf_counter() < until and not gc_pause.key_under_way():
+                    elif perf_counter() < until and not gc_pause.key_pending():
                         continue
                     else:
                         await asyncio.sleep(0)

@@ -308,7 +308,7 @@ class _Driver(LinuxDriver):
         """Put a key into the app's queue; Textual starts a task in the loop that does. Other work
         waits for keys."""
         if isinstance(message, Key):
-            gc_pause.key_came()
+            gc_pause.key_read()
         self._app.post_message(message)
 
     @contextmanager

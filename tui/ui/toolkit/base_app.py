@@ -177,7 +177,7 @@ class BaseScreen(Widget):
             self._echoed_at = now
             draw_now(widget)
             sleep(YIELD_S)
-        gc_pause.key_seen()
+        gc_pause.key_drawn()
 
     def takes(self, event: events.Key | events.Paste) -> bool:  # noqa: ARG002
         """True if the screen itself uses a key, before every binding and field."""

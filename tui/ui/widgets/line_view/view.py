@@ -36,7 +36,7 @@ SELECTED_S = 0.5
 FRAME_S = 0.1
 """Seconds between frames for arriving items; drawing them never takes more than an eighth of the
 time."""
-_GIVE_WAY_S = 0.001
+_POSTPONE_S = 0.001
 """Seconds that a frame waits each time a key is on its way."""
 
 
@@ -143,7 +143,7 @@ class LineView(ScrollView, can_focus=True):
     def _next_frame(self) -> None:
         """Take in what has arrived. It is drawn in another turn of the loop: keys come between, and
         draw nothing of it."""
-        if self._gives_way(self._next_frame):
+        if self._postponed(self._next_frame):
             return
         self._frame_due, self._arrived = None, False
         if not self.is_running:
@@ -157,7 +157,7 @@ class LineView(ScrollView, can_focus=True):
         self._frame_due = get_running_loop().call_soon(self._draw_frame, arranged, taken_s)
 
     def _draw_frame(self, arranged: bool, taken_s: float) -> None:
-        if self._gives_way(self._draw_frame, arranged, taken_s):
+        if self._postponed(self._draw_frame, arranged, taken_s):
             return
         self._frame_due = None
         if not self.is_running:
@@ -171,10 +171,10 @@ class LineView(ScrollView, can_focus=True):
         if self._arrived:
             self._soon()
 
-    def _gives_way(self, step: Callable[..., None], *args: Any) -> bool:
+    def _postponed(self, step: Callable[..., None], *args: Any) -> bool:
         """True if a key is on its way to the screen; the step of a frame is then taken later."""
-        if gc_pause.key_under_way():
-            self._frame_due = get_running_loop().call_later(_GIVE_WAY_S, step, *args)
+        if gc_pause.key_pending():
+            self._frame_due = get_running_loop().call_later(_POSTPONE_S, step, *args)
             return True
         return False
 
