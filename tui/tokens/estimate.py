@@ -37,13 +37,11 @@ IMAGE_TOKENS: Final = 1600
 _PIXELS_PER_TOKEN: Final = 750
 """Pixels of an image that cost one token."""
 
-_KINDS: Final = (
-    (0.25, bytes(range(ord("a"), ord("z") + 1))),
-    (0.1, b" \t\r"),
-    (0.0, bytes(range(0xC0, 0x100))),
-)
-"""The weight of a byte of each kind: small letters, blanks, the first byte of a character that has
-several."""
+_SMALL: Final = 0.25, bytes(range(ord("a"), ord("z") + 1))
+_BLANKS: Final = 0.1, b" \t\r"
+_FIRSTS: Final = bytes(range(0xC0, 0x100))
+"""The bytes of each kind, with the weight of one: small letters, blanks, and without any weight the
+first byte of a character that has several."""
 _OTHERS: Final = 0.6
 """The weight of every other byte: capitals, digits, signs, the rest of a character."""
 
@@ -65,12 +63,14 @@ def weight(text: str) -> float:
 
     Words are few tokens for their length; digits, signs and capitals are many.
     """
-    rest, total = text.encode("utf-8", "replace"), 0.0
-    for each, kind in _KINDS:
-        others = rest.translate(None, kind)
-        total += each * (len(rest) - len(others))
-        rest = others
-    return total + _OTHERS * len(rest)
+    data = text.encode("utf-8", "replace")
+    (each, kind), (blank, blanks) = _SMALL, _BLANKS
+    rest = data.translate(None, kind)
+    others = rest.translate(None, blanks)
+    total = each * (len(data) - len(rest)) + blank * (len(rest) - len(others))
+    if len(data) > len(text):
+        others = others.translate(None, _FIRSTS)
+    return total + _OTHERS * len(others)
 
 
 def tokens(text: str) -> int:
@@ -85,8 +85,10 @@ def json_weight(value: object, count: Count = weight) -> float:
 
 def block_weight(block: Block, count: Count = weight) -> float:
     """The weight of a content block, with its frame. Unknown blocks weigh as much as their JSON."""
+    if block.get("type") == "text" and isinstance(said := block.get("text"), str):
+        return count(said)  # as most are, without a look at the others
     match block:
-        case {"type": "text", "text": str(text)} | {"type": "thinking", "thinking": str(text)}:
+        case {"type": "thinking", "thinking": str(text)}:
             return count(text)
         case {"type": "compaction", "content": str(text)}:  # what it is signed with is no text
             return count(text) + CALL_TOKENS

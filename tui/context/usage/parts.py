@@ -32,7 +32,7 @@ from tui.context.rules.blocks import SERVER_RESULTS, THINKING
 from tui.context.usage.bills import agent_label
 from tui.core.config import Prune
 from tui.core.dataclass import dataclass, field
-from tui.core.messages import Block, Message, as_meant, object_of, string_of, tool_calls
+from tui.core.messages import Block, Message, as_meant, object_of, string_of
 from tui.session.records import Record, is_prompt, title_of
 from tui.tokens import estimate
 from tui.tools.limits.clamp import Room
@@ -66,7 +66,6 @@ _LAYERS: Final[Mapping[str, Kind]] = {
 }
 _PATHS: Final = ("path", "file_path", "notebook_path")
 _CHANGING: Final = frozenset({"compaction", "uncompaction", "repair", "pin", BREAK, FRAME})
-_FOR_ALL: Final = frozenset({"text", "tool_use"})
 _SERVER_CALL: Final = "server_tool_use"
 
 
@@ -122,7 +121,7 @@ class Owners:
             self.titles.append(title)
         now = len(self.titles)
         if record.type == "assistant":
-            self.learn_calls(record)
+            self.learn_calls(content_of(record))
         elif record.type in ("user", "notice"):
             kind: Kind = "notices" if record.type == "notice" else "prompts"
             for block in content_of(record):
@@ -130,13 +129,15 @@ class Owners:
                 if isinstance(text, str):
                     self._texts.setdefault(text, Owner(kind, prompt=now))
 
-    def learn_calls(self, record: Record) -> None:
-        """Take in the calls of an answer."""
-        self.thinks = self.thinks or any(
-            str(block.get("type")) not in _FOR_ALL for block in content_of(record)
-        )
-        for call in tool_calls(content_of(record)):
-            self._calls[str(call.get("id"))] = self._of_call(as_meant(call), len(self.titles))
+    def learn_calls(self, content: Iterable[Block]) -> None:
+        """Take in the calls in an answer's content."""
+        for block in content:
+            kind = str(block.get("type"))
+            if kind == "tool_use":
+                call = self._of_call(as_meant(block), len(self.titles))
+                self._calls[str(block.get("id"))] = call
+            elif kind != "text":
+                self.thinks = True
 
     def _of_call(self, call: Mapping[str, Any], prompt: int) -> Owner:
         name, given = string_of(call.get("name")), object_of(call.get("input"))
@@ -203,10 +204,11 @@ class Owners:
 
     def weight(self, block: Block) -> float:
         """The weight of a block; each is weighed once."""
-        if (counted := self.thoughts.get(signature_of(block))) is not None:
+        kind = str(block.get("type"))
+        if kind in THINKING and (counted := self.thoughts.get(signature_of(block))) is not None:
             return counted
-        content = block.get("content")
-        thing: object = content if block.get("type") == "tool_result" and content else block
+        content = block.get("content") if kind == "tool_result" else None
+        thing: object = content or block
         known = self._weights.get(id(thing))
         if known is None or known[0] is not thing:
             known = self._weights[id(thing)] = thing, estimate.block_weight(block)
