@@ -170,14 +170,15 @@ class Owners:
             owner = Owner(_LAYERS.get(layer, "system prompt"), file=self._named(file))
             yield RequestPart(owner, estimate.weight(text))
 
-    def parts(self, messages: Iterable[Message]) -> Iterator[RequestPart]:
+    def parts(self, messages: Iterable[Message]) -> list[RequestPart]:
         """The parts of messages. The frame of each counts with its first block."""
+        made: list[RequestPart] = []
         for message in messages:
-            frame = estimate.MESSAGE_TOKENS
+            frame, role = estimate.MESSAGE_TOKENS, message["role"]
             for block in message["content"]:
-                owner = self.of(block, message["role"])
-                yield RequestPart(owner, self.weight(block) + frame)
+                made.append(RequestPart(self.of(block, role), self.weight(block) + frame))
                 frame = 0
+        return made
 
     def of(self, block: Block, role: str) -> Owner:
         """Whose a block is."""
@@ -185,8 +186,8 @@ class Owners:
         if kind == "tool_use":
             return self._calls.get(str(block.get("id")), Owner("calls"))
         if kind == "tool_result":
-            call = self._calls.get(str(block.get("tool_use_id")), Owner("results"))
-            return call._replace(kind="results")
+            call = self._calls.get(str(block.get("tool_use_id")))
+            return Owner("results", *call[1:]) if call else Owner("results")
         if kind in THINKING:
             return Owner("thinking", prompt=len(self.titles))
         if kind == _SERVER_CALL or kind in SERVER_RESULTS:
@@ -253,16 +254,21 @@ class RequestParts:
         self, path: Sequence[Record], model: str, fields: SentFields | None
     ) -> tuple[bool, list[RequestPart]]:
         """Return the parts of a request, with True, or those that it has more than the last one."""
-        frame = next(reversed(self._frames.of(path)), None)
+        frames = self._frames.of(path)
+        frame = frames[-1] if frames else None
         if frame is not self._frame_record:
             self._frame_record, self._frame = frame, frame_in(frame) if frame else None
         to = _receiver(model, fields, frame, self._frame)
         grown = continues(path, self._count, self._last)
         fresh = path[self._count :] if grown else path
         same = grown and self._count > 0 and to.rule is None and self._receives(to)
-        whole = self._whole or not same or any(map(_changes_others, fresh))
+        whole, changing = self._whole or not same, False
+        for record in fresh:
+            if record.type in _CHANGING or (record.type == "overlay" and overlay_in(record)):
+                whole = True
+                changing = changing or record.type == "repair"
         # What a level says of all before it is said again for each request.
-        self._whole = (self._whole and same) or any(one.type == "repair" for one in fresh)
+        self._whole = (self._whole and same) or changing
         self._to, self._count = to, len(path)
         self._last = path[-1] if path else None
         if not whole:
@@ -270,7 +276,7 @@ class RequestParts:
             for record in fresh:
                 if record.type in SPEAKING:
                     added.add(record, stand(record, None, to.room))
-            return False, [*self._owners.parts(added.messages)]
+            return False, self._owners.parts(added.messages)
         viewer = LevelViewer(to.room, to.rule, to.rendering)
         messages = viewer.build(path, model=model).messages
         fixed = self._owners.fixed(self._frame) if self._frame else ()
@@ -281,19 +287,17 @@ class RequestParts:
         is like it, depends on the model."""
         if self._to is None or self._owners.thinks:
             return to == self._to
-        return to == self._to._replace(model=to.model)
+        return to[1:] == self._to[1:]
+
+
+_ROOM: Final = Room()
+_RENDERING: Final = Rendering()
 
 
 def _receiver(
     model: str, fields: SentFields | None, record: Record | None, frame: Frame | None
 ) -> _Receiver:
-    room = frame.room if frame else Room()
+    room = frame.room if frame else _ROOM
     if fields is None or record is None:
-        return _Receiver(model, Rendering(), room, None)
+        return _Receiver(model, _RENDERING, room, None)
     return _Receiver(model, fields.rendering(record), room, rule_of_json(fields.prune))
-
-
-def _changes_others(record: Record) -> bool:
-    """True if a record may change how others are sent."""
-    overlay = overlay_in(record) if record.type == "overlay" else None
-    return record.type in _CHANGING or overlay is not None
