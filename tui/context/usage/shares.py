@@ -19,11 +19,11 @@ from tui.core.messages import Usage
 
 _Owner = TypeVar("_Owner")
 _Sums: TypeAlias = list[float]
-"""Tokens and USD of each class, by the places below, then the tokens without a known price."""
+"""The tokens of each class, the USD for them, and the tokens without a known price."""
 
-_READ: Final = 0
-_WRITTEN: Final = 2
-_FRESH: Final = 4
+_READ, _WRITTEN, _FRESH = range(3)
+"""The classes, by their places in `_Sums` and in `TokenRates`."""
+_USD: Final = 3
 _UNPRICED: Final = 6
 _WIDTH: Final = 7
 
@@ -62,7 +62,7 @@ class SharedCosts(Generic[_Owner]):
             cost = [one * width for one in level]
             if own := self._own.pop(place, None):
                 cost = [*map(add, cost, own)]
-            read, read_usd, written, written_usd, fresh, fresh_usd, unpriced = cost
+            read, written, fresh, read_usd, written_usd, fresh_usd, unpriced = cost
             if read + written + fresh > 0:
                 amount = Amount(
                     read, written, fresh, 0.0, unpriced, read_usd, written_usd, fresh_usd
@@ -84,40 +84,36 @@ class SharedCosts(Generic[_Owner]):
         first = max(0.0, min(weight, (read - before) / scale))
         second = max(0.0, min(weight, (kept - before) / scale))
         if first > 0:
-            self._share(0.0, first, _READ, rates.read, rates.unpriced, scale)
+            self._share(0.0, first, _READ, rates, scale)
         if second > first:
-            self._share(first, second, _WRITTEN, rates.written, rates.unpriced, scale)
+            self._share(first, second, _WRITTEN, rates, scale)
         if weight > second:
-            self._share(second, weight, _FRESH, rates.fresh, rates.unpriced, scale)
+            self._share(second, weight, _FRESH, rates, scale)
 
-    def _share(
-        self, start: float, end: float, kind: int, usd: float, unpriced: float, scale: float
-    ) -> None:
+    def _share(self, start: float, end: float, kind: int, rates: TokenRates, scale: float) -> None:
         """Charge what lies between two places at a rate for each token."""
         ends, many = self._ends, len(self._owners)
         first = min(bisect_right(ends, start) - 1, many - 1)
         last = min(bisect_right(ends, end) - 1, many)
         if start > ends[first]:  # only the rest of this part
             stop = min(end, ends[first + 1])
-            _add(self._own, first, kind, (stop - start) * scale, usd, unpriced)
+            _add(self._own, first, kind, (stop - start) * scale, rates)
             first += 1
         if last < many and last >= first and end > ends[last]:  # only the beginning of this one
-            _add(self._own, last, kind, (end - ends[last]) * scale, usd, unpriced)
+            _add(self._own, last, kind, (end - ends[last]) * scale, rates)
         if last > first:
-            _add(self._steps, first, kind, scale, usd, unpriced)
-            _add(self._steps, last, kind, -scale, usd, unpriced)
+            _add(self._steps, first, kind, scale, rates)
+            _add(self._steps, last, kind, -scale, rates)
 
 
-def _add(
-    sums: dict[int, _Sums], place: int, kind: int, tokens: float, usd: float, unpriced: float
-) -> None:
-    """Add tokens of a class to the sums at a place, at a rate for each."""
+def _add(sums: dict[int, _Sums], place: int, kind: int, tokens: float, rates: TokenRates) -> None:
+    """Add tokens of a class to the sums at a place."""
     known = sums.get(place)
     if known is None:
         known = sums[place] = [0.0] * _WIDTH
     known[kind] += tokens
-    known[kind + 1] += tokens * usd
-    known[_UNPRICED] += tokens * unpriced
+    known[_USD + kind] += tokens * rates[kind]
+    known[_UNPRICED] += tokens * rates.unpriced
 
 
 def split(usage: Usage, start: float, end: float) -> Sequence[float]:
