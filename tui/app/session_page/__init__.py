@@ -19,20 +19,18 @@ from tui.app.session_page.markup import PageText, figure, link, table
 from tui.app.session_page.record import PageRecord, TurnSteps, page_record, record_parts
 from tui.app.session_page.style import STYLE
 from tui.app.session_page.timeline_picture import timeline_picture
-from tui.app.session_page.usage_pictures import billed, usage_figures
+from tui.app.session_page.usage_pictures import usage_figures
 from tui.app.session_report import cost, models, turns
 from tui.context.timeline import SessionTimeline
 from tui.context.usage.attribution import Attribution, attribute
 from tui.core.config import Price
 from tui.core.formatting import money, plural, tokens
+from tui.core.gc_pause import gc_pause
 from tui.session.export import Exported
 from tui.session.reader import LoadedSession
 
 _MARKED: Final = 150
 """Most rows of the table of what broke, turned or went wrong."""
-_SHARED: Final = 8_000
-"""Most records of a session whose bills are shared out among tools, files and contents: with more,
-that takes too long for a page."""
 
 
 def session_page(
@@ -40,16 +38,16 @@ def session_page(
 ) -> Exported:
     """Make the page. `prices` are the configured ones; `state` says whether the file is what was
     written."""
+    with gc_pause():
+        return _page(loaded, prices, title, state)
+
+
+def _page(loaded: LoadedSession, prices: Mapping[str, Price], title: str, state: str) -> Exported:
     branch = loaded.branch
     timeline = SessionTimeline(prices)
     timeline.extend(branch)
     all_turns = [*turns(branch)]
-    short = len(loaded.records) <= _SHARED
-    found = (
-        attribute(loaded.records, prices, cwd=loaded.header.cwd)
-        if short
-        else billed(loaded.records, prices)
-    )
+    found = attribute(loaded.records, prices, cwd=loaded.header.cwd)
     text = PageText()
     record = page_record(timeline, all_turns)
     parts = [*record_parts(record, prices, text)]
@@ -177,11 +175,6 @@ def _money(loaded: LoadedSession, found: Attribution, record: PageRecord, text: 
     notes = [unknown_prices([*found.unknown])]
     if len(loaded.records) > len(loaded.branch):
         notes.append("All branches of the session are in these sums.")
-    if len(loaded.records) > _SHARED:
-        notes.append(
-            f"With {len(loaded.records):,} records, the bills aren't shared out by tool, file and"
-            " content here. `holdfast usage --by tool` does that."
-        )
     if found.cut_off:
         ended = plural(found.cut_off, "answer")
         notes.append(f"{ended} cut off: what that cost is in no record, and not in these sums.")
