@@ -1,7 +1,7 @@
 """Work on a list that two processes share: this one, and a fork of it that sends what it made.
 
-Whatever becomes of the fork, the results are the same: what it did not send is made here. It ends
-with its last item, or as soon as nobody reads what it sends.
+Whatever becomes of the fork, the results are the same: what it did not send is made here. It never
+outlives the work: it ends with its last item, or when nobody wants the results any more.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import os
 import signal
 import struct
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import BinaryIO, Final, TypeVar
 
 _Item = TypeVar("_Item")
@@ -21,22 +21,42 @@ _AHEAD: Final = 1 << 20
 _F_SETPIPE_SZ: Final = 1031
 
 
-def in_two(work: Callable[[_Item], bytes], items: Sequence[_Item]) -> Iterator[bytes]:
-    """Yield the result for each item, in their order. The work changes nothing but what it
-    returns."""
-    fork = _forked(work, items[1::2]) if len(items) > 1 and _can_fork() else None
+def in_two(
+    work: Callable[[_Item], bytes], items: Sequence[_Item], *, worth: bool = True
+) -> Generator[bytes]:
+    """Yield the result for each item, in their order. The work changes nothing but what it returns;
+    a little of it isn't `worth` another process."""
+    with beside(work, items[1::2], worth=worth) as others:
+        for place, item in enumerate(items):
+            yield next(others) if place % 2 else work(item)
+
+
+@contextmanager
+def beside(
+    work: Callable[[_Item], bytes], items: Sequence[_Item], *, worth: bool = True
+) -> Generator[Iterator[bytes]]:
+    """Have a fork work on items while the block does something else. Gives the results in their
+    order; each waits until it is made."""
+    fork = _forked(work, items) if items and worth and _can_fork() else None
     if fork is None:
-        yield from map(work, items)
+        yield map(work, items)
         return
     process, sent = fork
     try:
         with os.fdopen(sent, "rb") as results:
-            for place, item in enumerate(items):
-                made = _next(results) if place % 2 else None
-                yield work(item) if made is None else made
+            yield _received(work, items, results)
     finally:
-        with suppress(ChildProcessError):
+        with suppress(ProcessLookupError, ChildProcessError):
+            os.kill(process, signal.SIGKILL)  # it may be at work for somebody who gave up
             os.waitpid(process, 0)
+
+
+def _received(
+    work: Callable[[_Item], bytes], items: Sequence[_Item], results: BinaryIO
+) -> Iterator[bytes]:
+    for item in items:
+        made = _next(results)
+        yield work(item) if made is None else made
 
 
 def _can_fork() -> bool:

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+import msgspec
+
 from tui.core.documents import PAGE_TOKENS, page_count
 from tui.core.errors import StorageError, os_error_as
 from tui.core.files import read_small, replace_file, safe_name
@@ -63,12 +65,15 @@ def weight(text: str) -> float:
 
     Words are few tokens for their length; digits, signs and capitals are many.
     """
-    data = text.encode("utf-8", "replace")
+    return _bytes_weight(text.encode("utf-8", "replace"))
+
+
+def _bytes_weight(data: bytes) -> float:
     (each, kind), (blank, blanks) = _SMALL, _BLANKS
     rest = data.translate(None, kind)
     others = rest.translate(None, blanks)
     total = each * (len(data) - len(rest)) + blank * (len(rest) - len(others))
-    if len(data) > len(text):
+    if not others.isascii():
         others = others.translate(None, _FIRSTS)
     return total + _OTHERS * len(others)
 
@@ -80,6 +85,11 @@ def tokens(text: str) -> int:
 
 def json_weight(value: object, count: Count = weight) -> float:
     """The weight of a JSON value: the input of a call, the schema of a tool."""
+    try:
+        if count is weight:
+            return _bytes_weight(msgspec.json.encode(value))  # as most are, six times as fast
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
+        pass
     return count(_JSON.encode(value))
 
 

@@ -26,9 +26,13 @@ from tui.context.usage.attribution import Attribution, attribute
 from tui.core.config import Price
 from tui.core.formatting import money, plural, tokens
 from tui.core.gc_pause import gc_pause
+from tui.core.two_processes import beside
 from tui.session.export import Exported
 from tui.session.reader import LoadedSession
+from tui.session.records import Record
 
+_ALONE: Final = 8_000
+"""Records that are looked at before a second process is worth its start."""
 _MARKED: Final = 150
 """Most rows of the table of what broke, turned or went wrong."""
 
@@ -43,27 +47,33 @@ def session_page(
 
 
 def _page(loaded: LoadedSession, prices: Mapping[str, Price], title: str, state: str) -> Exported:
-    branch = loaded.branch
-    timeline = SessionTimeline(prices)
-    timeline.extend(branch)
-    all_turns = [*turns(branch)]
-    found = attribute(loaded.records, prices, cwd=loaded.header.cwd)
-    text = PageText()
-    record = page_record(timeline, all_turns)
-    parts = [*record_parts(record, prices, text)]
-    outcome = outcome_of(all_turns, timeline)
-    told = [*concerns(loaded, outcome, timeline)]
+    def shared(records: Sequence[Record]) -> bytes:
+        return attribute(records, prices, cwd=loaded.header.cwd).to_bytes()
+
+    branch, worth = loaded.branch, len(loaded.records) > _ALONE
+    with beside(shared, [loaded.records], worth=worth) as shares:
+        timeline = SessionTimeline(prices)
+        timeline.extend(branch)
+        all_turns = [*turns(branch)]
+        text = PageText()
+        record = page_record(timeline, all_turns)
+        parts = [*record_parts(record, prices, text)]
+        outcome = outcome_of(all_turns, timeline)
+        told = [*concerns(loaded, outcome, timeline)]
+        time = _in_time(timeline, record, text)
+        spent = cost(loaded.records, branch, prices)
+        found = Attribution.of_bytes(next(shares))
     body = [
         _section(
             "glance", "At a glance", glance(tiles(outcome, timeline), told, text, record.anchor)
         ),
-        _section("time", "In time", _in_time(timeline, record, text)),
+        _section("time", "In time", time),
         _section("money", "Where the money went", _money(loaded, found, record, text)),
         _section("record", "The record", "".join(parts) or "<p>No message is in it.</p>"),
     ]
     header = loaded.header
     lines = [f"session {header.id}", header.created, header.cwd, ", ".join(models(all_turns))]
-    lines += [cost(loaded.records, branch, prices), state]
+    lines += [spent, state]
     meta = " · ".join(text.label(line, 300) for line in lines if line)
     name = text.label(title or header.id, 300)
     hidden = f"{plural(text.secrets, 'secret')} removed from this page." if text.secrets else ""

@@ -20,8 +20,11 @@ add up to the bill, in each of the groupings:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+
+import msgspec
 
 from tui.context.cache_cost import LIFE_S, LONG_LIFE_S
 from tui.context.overrides import content_of
@@ -94,23 +97,29 @@ class Attribution:
     def total(self) -> Amount:
         return total_of(self.rows("model").values())
 
-    def to_json(self) -> dict[str, Any]:
+    def to_bytes(self) -> bytes:
+        """Encode it, to be kept or sent."""
         days = {
             day: {
                 by: {name: one.to_json() for name, one in rows.items()} for by, rows in by_.items()
             }
             for day, by_ in self.days.items()
         }
-        return {
+        value = {
             "days": days,
             "titles": self.titles,
             "unknown": self.unknown,
             "cut_off": self.cut_off,
         }
+        try:
+            return msgspec.msgpack.encode(value)
+        except UnicodeEncodeError:  # half a surrogate pair
+            return json.dumps(value).encode()
 
     @classmethod
-    def of_json(cls, value: Mapping[str, Any]) -> Attribution:
-        """Decode what `to_json` wrote. Raises LookupError, TypeError or ValueError for all else."""
+    def of_bytes(cls, data: bytes) -> Attribution:
+        """Decode what `to_bytes` made. Raises LookupError, TypeError or ValueError for all else."""
+        value = json.loads(data) if data.startswith(b"{") else msgspec.msgpack.decode(data)
         days = {
             day: {
                 by: {name: Amount.of_json(one) for name, one in rows.items()}

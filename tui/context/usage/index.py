@@ -14,11 +14,11 @@ from __future__ import annotations
 import os
 import sqlite3
 import time as system_time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -47,7 +47,6 @@ from tui.session.records import COSTLY, SUB_AGENT, Record, is_prompt, title_of
 if TYPE_CHECKING:
     from tui.context.usage.attribution import Attribution
 
-_Item = TypeVar("_Item")
 FileState: TypeAlias = Literal["", "damaged", "empty", "unreadable"]
 """How far a file could be read: "" for all of it."""
 
@@ -173,16 +172,15 @@ def _known(
         kept = _DATABASE.use(cache, lambda database: _cached(database, files, prune=prune))
         known = kept or {}
     stale = [file for file in files if file[1] not in known]
-    made = _made(
-        lambda file: _ENCODER.encode(describe(Path(file[1]))), stale, sum(map(_size, stale))
-    )
+    worth = sum(size for _, _, size in stale) > _ALONE
+    made = in_two(_described, stale, worth=worth)
     rows: list[tuple[bytes, int, int, bytes]] = []
     for done, (file, data) in enumerate(zip(stale, made, strict=True)):
         changed, path, size = file
         progress(done, len(stale))
-        known[path] = _DECODER.decode(data)
+        known[path] = _DECODER.decode(data) if data else describe(Path(path))
         with suppress(UnicodeEncodeError):
-            rows.append((key_of(path), changed, size, data))
+            rows += [(key_of(path), changed, size, data)] if data else []
         if len(rows) >= _BATCH:
             _keep_bills(cache, rows)
             rows = []
@@ -192,13 +190,11 @@ def _known(
     return [(file, known[file[1]]) for file in files]
 
 
-def _size(file: SessionFileState) -> int:
-    return file[2]
-
-
-def _made(work: Callable[[_Item], bytes], items: Sequence[_Item], size: int) -> Iterator[bytes]:
-    """Yield what the work makes of each item; of many bytes, with the help of a second process."""
-    return in_two(work, items) if size > _ALONE else map(work, items)
+def _described(file: SessionFileState) -> bytes:
+    """The bills of a file, encoded; nothing where a text in them can't be."""
+    with suppress(UnicodeEncodeError):
+        return _ENCODER.encode(describe(Path(file[1])))
+    return b""
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
@@ -405,11 +401,11 @@ def rows_in(
         return kept
 
     def encoded(one: BilledSession) -> bytes:
-        return _SHARES.encode(_attributed(one, prices).to_json())
+        return _attributed(one, prices).to_bytes()
 
     kept = _DATABASE.use(home.cache, fetch) or {}
     stale = [one for one in sessions if one.file[1] not in kept]
-    made = _made(encoded, stale, sum(_size(one.file) for one in stale))
+    made = in_two(encoded, stale, worth=sum(one.file[2] for one in stale) > _ALONE)
     fresh: list[tuple[bytes, int, int, bytes, bytes]] = []
     done = 0
     for one in sessions:
@@ -419,10 +415,10 @@ def rows_in(
             data = next(made)
             fresh.append((*key(one), data))
         try:
-            found = Attribution.of_json(msgspec.msgpack.decode(data))
-        except (msgspec.DecodeError, LookupError, TypeError, ValueError):
+            found = Attribution.of_bytes(data)
+        except (AttributeError, LookupError, TypeError, ValueError):
             found = _attributed(one, prices)  # the index is damaged
-            fresh.append((*key(one), _SHARES.encode(found.to_json())))
+            fresh.append((*key(one), found.to_bytes()))
         if len(fresh) >= _BATCH:
             _keep(home.cache, _KEEP_SHARES, fresh)
             fresh = []
@@ -432,7 +428,6 @@ def rows_in(
     _keep(home.cache, _KEEP_SHARES, fresh)
 
 
-_SHARES: Final = msgspec.msgpack.Encoder()
 _KEEP_SHARES: Final = "INSERT OR REPLACE INTO shares VALUES (?, ?, ?, ?, ?)"
 
 
