@@ -45,8 +45,8 @@ def _measured(folder: Path, sessions: int) -> list[tuple[str, float, float]]:
     each = _once(lambda: [*rows_in(home, bills_in(home), {})])
     again = min(_once(lambda: [*rows_in(home, bills_in(home), {})]) for _ in range(5))
     decode = _once(lambda: [read(Path(path)) for _, path, _ in found])
-    few = _once(lambda: attribute(_records(random.Random(2), LONG // 4), {}))
-    many = _once(lambda: attribute(_records(random.Random(2), LONG), {}))
+    few = _once(lambda: attribute(session_records(random.Random(2), LONG // 4), {}))
+    many = _once(lambda: attribute(session_records(random.Random(2), LONG), {}))
     print(f"      {sessions:,} sessions, {size / 1e6:,.0f} MB: by day {cold * 1000:,.0f} ms cold, "
           f"{warm * 1000:,.0f} warm; by tool {each * 1000:,.0f} cold, {again * 1000:,.0f} warm; "
           f"reading all {decode * 1000:,.0f}")  # fmt: skip
@@ -76,7 +76,7 @@ def fill(home: Folders, sessions: int, size: int) -> None:
         header = Header(id_, timestamp(start), f"/w/{number % 40}", "holdfast 1")
         lines = [header.to_line()]
         written = 0
-        for record in _records(random_, size // 500, start):
+        for record in session_records(random_, size // 500, start):
             lines.append(record.to_line())
             written += len(lines[-1])
             if written > size:
@@ -84,7 +84,7 @@ def fill(home: Folders, sessions: int, size: int) -> None:
         (folder / f"{start:%Y%m%dT%H%M%SZ}-{id_}.jsonl").write_bytes(b"".join(all_linked(lines)))
 
 
-def _records(random_: random.Random, count: int, start: datetime = START) -> list[Record]:
+def session_records(random_: random.Random, count: int, start: datetime = START) -> list[Record]:
     made: list[Record] = []
     context = 12_000
 
