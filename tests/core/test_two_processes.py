@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from tui.core import two_processes
-from tui.core.two_processes import beside, in_two
+from tui.core.two_processes import in_fork, in_two
 
 HERE = os.getpid()
 
@@ -44,7 +44,7 @@ def cut_off(number: int) -> bytes:
 @pytest.mark.parametrize("work", [made, dying, cut_off])
 def test_results_come_in_order_whatever_becomes_of_the_fork(work: Callable[[int], bytes]) -> None:
     assert [*in_two(work, range(20))] == [*map(made, range(20))]
-    with beside(work, range(8)) as results:
+    with in_fork(work, range(8)) as results:
         assert [*results] == [*map(made, range(8))]
 
 
@@ -66,7 +66,7 @@ def test_what_is_wrong_is_said_by_this_process() -> None:
 def test_the_fork_never_outlives_the_work() -> None:
     with closing(in_two(made, range(1000))) as results:
         next(results)
-    with pytest.raises(KeyError), beside(made, range(1000)):
+    with pytest.raises(KeyError), in_fork(made, range(1000)):
         raise KeyError
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)

@@ -29,8 +29,15 @@ from tui.app.reports.usage_table import (
     unknown_prices,
 )
 from tui.cli.session_io import print_json, reading_progress
-from tui.context.usage import Amount, Bill, BilledSession, bills_in, rows_in, total_of
-from tui.context.usage.days import LocalDays
+from tui.context.usage import (
+    Amount,
+    Bill,
+    BilledSession,
+    LocalDays,
+    bills_in,
+    rows_in,
+    total_of,
+)
 from tui.core.clock import SystemClock
 from tui.core.config import Price
 from tui.core.formatting import moment_of, plural

@@ -26,13 +26,13 @@ def in_two(
 ) -> Generator[bytes]:
     """Yield the result for each item, in their order. The work changes nothing but what it returns;
     a little of it isn't `worth` another process."""
-    with beside(work, items[1::2], worth=worth) as others:
+    with in_fork(work, items[1::2], worth=worth) as others:
         for place, item in enumerate(items):
             yield next(others) if place % 2 else work(item)
 
 
 @contextmanager
-def beside(
+def in_fork(
     work: Callable[[_Item], bytes], items: Sequence[_Item], *, worth: bool = True
 ) -> Generator[Iterator[bytes]]:
     """Have a fork work on items while the block does something else. Gives the results in their

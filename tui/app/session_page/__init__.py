@@ -26,7 +26,7 @@ from tui.context.usage.attribution import Attribution, attribute
 from tui.core.config import Price
 from tui.core.formatting import money, plural, tokens
 from tui.core.gc_pause import gc_pause
-from tui.core.two_processes import beside
+from tui.core.two_processes import in_fork
 from tui.session.export import Exported
 from tui.session.reader import LoadedSession
 from tui.session.records import Record
@@ -51,7 +51,7 @@ def _page(loaded: LoadedSession, prices: Mapping[str, Price], title: str, state:
         return attribute(records, prices, cwd=loaded.header.cwd).to_bytes()
 
     branch, worth = loaded.branch, len(loaded.records) > _ALONE
-    with beside(shared, [loaded.records], worth=worth) as shares:
+    with in_fork(shared, [loaded.records], worth=worth) as shares:
         timeline = SessionTimeline(prices)
         timeline.extend(branch)
         all_turns = [*turns(branch)]

@@ -14,7 +14,7 @@ from tui.context.labels import call_label, one_line
 from tui.context.record_index import continues
 from tui.context.timeline.axis import Passed, TimeAxis
 from tui.context.timeline.checks import check_in, verdict_of
-from tui.context.timeline.lanes import Counts, LaneGroup, Sums
+from tui.context.timeline.lanes import CountSums, LaneGroup, Sums
 from tui.context.timeline.sizes import ContextSizes
 from tui.context.timeline.steps import LANES, Kind, Marks, RequestInput, TimelineStep
 from tui.core.config import Price
@@ -105,9 +105,9 @@ class SessionTimeline:
     marks: dict[str, Marks] = field(default_factory=lambda: {sort: Marks() for sort in MARKS})
     requests: Marks = field(default_factory=Marks)
     """The requests that were answered."""
-    inputs: Counts = field(default_factory=Counts)
+    inputs: CountSums = field(default_factory=CountSums)
     """The tokens of each of them, and those that were not cached."""
-    news: Counts = field(default_factory=Counts)
+    news: CountSums = field(default_factory=CountSums)
     spent: Sums = field(default_factory=Sums)
     changed: Sums = field(default_factory=Sums)
     """How many files steps changed, as often as they did."""

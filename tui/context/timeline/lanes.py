@@ -109,7 +109,7 @@ class Sums:
 
 
 @dataclass(slots=True)
-class Counts:
+class CountSums:
     """Whole numbers in their order, with the sum of any stretch of them."""
 
     values: array[int] = field(default_factory=lambda: array("q"))
