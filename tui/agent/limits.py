@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field, replace
@@ -192,6 +192,10 @@ def session_cost(records: Sequence[Record], prices: Mapping[str, Price]) -> Sess
     return SpendingCounter().count(records, prices)
 
 
+_COUNTED: Final = COSTLY | {SUB_AGENT, "user"}
+"""The types of the records that change what was spent."""
+
+
 @dataclass(slots=True)
 class SpendingCounter:
     """Adds up what records cost as they come: each is looked at once."""
@@ -217,8 +221,11 @@ class SpendingCounter:
             for record in elsewhere:
                 self._now = self._now.after(record, prices)
             self._now = SessionCost(session=self._now.session)
+        now = self._now
         for place in range(seen, len(records)):
-            self._now = self._now.after(records[place], prices)
+            if records[place].type in _COUNTED:
+                now = now.after(records[place], prices)
+        self._now = now
         self._seen, self._last = len(records), records[-1] if records else None
         return self._now
 

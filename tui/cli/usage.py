@@ -28,7 +28,15 @@ from tui.app.reports.usage_table import (
     unknown_prices,
 )
 from tui.cli.session_io import print_json, reading_progress
-from tui.context.usage import Amount, Bill, BilledSession, bills_in, rows_in, total_of
+from tui.context.usage import (
+    Amount,
+    Bill,
+    BilledSession,
+    LocalDays,
+    bills_in,
+    rows_in,
+    total_of,
+)
 from tui.core.clock import SystemClock
 from tui.core.config import Price
 from tui.core.formatting import moment_of, plural
@@ -117,7 +125,11 @@ def _of_bills(
     by: str, found: Sequence[BilledSession], prices: Mapping[str, Price], since: str
 ) -> _Made:
     made = _Made()
-    day_of = _days()
+    days = LocalDays()
+
+    def day_of(time: str) -> str:
+        return days.of(moment_of(time))
+
     for session in found:
         key_of = _key_of(by, session, day_of)
         for bill in session.bills:
@@ -147,21 +159,6 @@ def _key_of(by: str, session: BilledSession, day_of: Callable[[str], str]) -> Ca
             return lambda _bill: name
         case _:
             return lambda _bill: session.about.id
-
-
-def _days() -> Callable[[str], str]:
-    """Return a function from a record's time to its day here. Times within a quarter of an hour
-    have the same one, wherever that is."""
-    known: dict[str, str] = {}
-
-    def day_of(time: str) -> str:
-        key = f"{time[:15]}{int(time[14:16] or 0) // 15}" if time[14:16].isdigit() else time
-        if (day := known.get(key)) is None:
-            then = moment_of(time)
-            day = known[key] = then.astimezone().date().isoformat() if then else ""
-        return day
-
-    return day_of
 
 
 @cache

@@ -54,8 +54,15 @@ class Usage(msgspec.Struct, frozen=True):
     context_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        names = self.__struct_fields__[:-1]
-        return Usage(*[getattr(self, name) + getattr(other, name) for name in names])
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_creation_input_tokens + other.cache_creation_input_tokens,
+            self.cache_read_input_tokens + other.cache_read_input_tokens,
+            self.ephemeral_1h_input_tokens + other.ephemeral_1h_input_tokens,
+            self.thinking_tokens + other.thinking_tokens,
+            self.web_search_requests + other.web_search_requests,
+        )
 
     @property
     def prompt_tokens(self) -> int:

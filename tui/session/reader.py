@@ -137,6 +137,13 @@ def _assemble(
 
 def active_branch(records: Sequence[Record]) -> list[Record]:
     """The records from the root to the last leaf, in order. Parents must be sound."""
+    before = None
+    for record in records:
+        if record.parent != before:
+            break
+        before = record.id
+    else:
+        return [*records]  # there is one branch only
     parents = {record.parent for record in records}
     leaf = next((record.id for record in reversed(records) if record.id not in parents), None)
     return path_to(records, leaf)

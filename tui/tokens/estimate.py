@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+import msgspec
+
 from tui.core.documents import PAGE_TOKENS, page_count
 from tui.core.errors import StorageError, os_error_as
 from tui.core.files import read_small, replace_file, safe_name
@@ -37,13 +39,11 @@ IMAGE_TOKENS: Final = 1600
 _PIXELS_PER_TOKEN: Final = 750
 """Pixels of an image that cost one token."""
 
-_KINDS: Final = (
-    (0.25, bytes(range(ord("a"), ord("z") + 1))),
-    (0.1, b" \t\r"),
-    (0.0, bytes(range(0xC0, 0x100))),
-)
-"""The weight of a byte of each kind: small letters, blanks, the first byte of a character that has
-several."""
+_SMALL: Final = 0.25, bytes(range(ord("a"), ord("z") + 1))
+_BLANKS: Final = 0.1, b" \t\r"
+_FIRSTS: Final = bytes(range(0xC0, 0x100))
+"""The bytes of each kind, with the weight of one: small letters, blanks, and without any weight the
+first byte of a character that has several."""
 _OTHERS: Final = 0.6
 """The weight of every other byte: capitals, digits, signs, the rest of a character."""
 
@@ -65,12 +65,17 @@ def weight(text: str) -> float:
 
     Words are few tokens for their length; digits, signs and capitals are many.
     """
-    rest, total = text.encode("utf-8", "replace"), 0.0
-    for each, kind in _KINDS:
-        others = rest.translate(None, kind)
-        total += each * (len(rest) - len(others))
-        rest = others
-    return total + _OTHERS * len(rest)
+    return _bytes_weight(text.encode("utf-8", "replace"))
+
+
+def _bytes_weight(data: bytes) -> float:
+    (each, kind), (blank, blanks) = _SMALL, _BLANKS
+    rest = data.translate(None, kind)
+    others = rest.translate(None, blanks)
+    total = each * (len(data) - len(rest)) + blank * (len(rest) - len(others))
+    if not others.isascii():
+        others = others.translate(None, _FIRSTS)
+    return total + _OTHERS * len(others)
 
 
 def tokens(text: str) -> int:
@@ -80,13 +85,20 @@ def tokens(text: str) -> int:
 
 def json_weight(value: object, count: Count = weight) -> float:
     """The weight of a JSON value: the input of a call, the schema of a tool."""
+    try:
+        if count is weight:
+            return _bytes_weight(msgspec.json.encode(value))  # as most are, six times as fast
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
+        pass
     return count(_JSON.encode(value))
 
 
 def block_weight(block: Block, count: Count = weight) -> float:
     """The weight of a content block, with its frame. Unknown blocks weigh as much as their JSON."""
+    if block.get("type") == "text" and isinstance(said := block.get("text"), str):
+        return count(said)  # as most are, without a look at the others
     match block:
-        case {"type": "text", "text": str(text)} | {"type": "thinking", "thinking": str(text)}:
+        case {"type": "thinking", "thinking": str(text)}:
             return count(text)
         case {"type": "compaction", "content": str(text)}:  # what it is signed with is no text
             return count(text) + CALL_TOKENS

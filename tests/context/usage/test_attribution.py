@@ -248,7 +248,7 @@ def test_days_are_local_days_whatever_the_order_of_times() -> None:
 
 def test_rows_survive_being_written() -> None:
     found = attribute(spent_session(), {})
-    again = Attribution.of_json(found.to_json())
+    again = Attribution.of_bytes(found.to_bytes())
     assert again.titles == found.titles
     check(spent_session(), again)
 

@@ -15,6 +15,7 @@ from tui.agent.limits import session_cost
 from tui.context.usage import index
 from tui.context.usage.amounts import Amount, total_of
 from tui.context.usage.index import BilledSession, bills_in, rows_in
+from tui.core import two_processes
 from tui.core.config import Price
 from tui.core.paths import Folders, folders
 from tui.session import copies
@@ -197,10 +198,10 @@ def test_shares_are_kept_until_prices_change(
 ) -> None:
     write(home, spent_session())
     found = bills_in(home)
-    first = [one.to_json() for _, one in rows_in(home, found, {})]
+    first = [one.to_bytes() for _, one in rows_in(home, found, {})]
     with monkeypatch.context() as patch:
         patch.setattr(index, "read", None)
-        assert [one.to_json() for _, one in rows_in(home, found, {})] == first
+        assert [one.to_bytes() for _, one in rows_in(home, found, {})] == first
     dear = {OPUS: Price(output=1000.0)}
     ((_, shares),) = rows_in(home, found, dear)
     assert shares.total.usd > 1
@@ -210,3 +211,49 @@ def test_a_cost_is_that_of_the_session(home: Folders) -> None:
     records = [r for r in spent_session() if r.data.get("model") != "llama3"]
     write(home, records)
     assert isclose(usd(bills_in(home)), session_cost(records, {}).session.usd or 0.0, rel_tol=1e-6)
+
+
+class TestManySessions:
+    """With many, a second process reads every other one."""
+
+    @pytest.fixture
+    def found(self, home: Folders, monkeypatch: pytest.MonkeyPatch) -> list[BilledSession]:
+        for n in range(5):
+            write(home, spent_session(), f"{n:012x}", under=f"w-{n}")
+        monkeypatch.setattr(index, "_ALONE", 0)
+        monkeypatch.setattr(two_processes, "_can_fork", lambda: True)
+        return bills_in(home)
+
+    def test_the_figures_are_the_same(
+        self, home: Folders, found: list[BilledSession], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert tokens(found) == 5 * WHOLE
+        shares = [one.to_bytes() for _, one in rows_in(home, found, {})]
+        (home.cache / "usage.sqlite3").unlink()
+        monkeypatch.setattr(two_processes, "_can_fork", lambda: False)
+        alone = bills_in(home)
+        assert [one.bills for one in alone] == [one.bills for one in found]
+        assert [one.to_bytes() for _, one in rows_in(home, alone, {})] == shares
+
+    def test_they_are_kept(
+        self, home: Folders, found: list[BilledSession], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        first = [one.to_bytes() for _, one in rows_in(home, found, {})]
+        monkeypatch.setattr(index, "describe", None)
+        monkeypatch.setattr(index, "read", None)
+        again = bills_in(home)
+        assert [one.to_bytes() for _, one in rows_in(home, again, {})] == first
+
+    def test_half_a_surrogate_pair_stops_nothing(
+        self, home: Folders, found: list[BilledSession]
+    ) -> None:
+        told = Told()
+        told.prompt("Half \ud800 of it")
+        path = {"path": "half \ud800"}
+        told.answer(usage(10, 5), {"type": "tool_use", "id": "c", "name": "read", "input": path})
+        write(home, told.records, "abcdefabcdef", under="w-9")
+        some = bills_in(home)
+        assert tokens(some) == tokens(found) + 15
+        for _ in range(2):
+            rows = [one.rows("file") for _, one in rows_in(home, some, {})]
+            assert any("half \ud800" in one for one in rows)

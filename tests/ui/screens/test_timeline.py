@@ -29,12 +29,14 @@ from tests.ui.screens.driving import (
 from tui.app.services import SessionChoice
 from tui.context.timeline import SessionTimeline
 from tui.session.records import Header, Record
+from tui.ui.app import HoldfastApp
 from tui.ui.frontend import ScreenFrontend
 from tui.ui.screens.read_screen import ReadScreen
 from tui.ui.screens.reports import DiffScreen
 from tui.ui.screens.sent_request import SentRequestScreen
 from tui.ui.screens.timeline import TimelineScreen
 from tui.ui.screens.timeline_moment import MomentOpener
+from tui.ui.toolkit.compositor import draw_now
 from tui.ui.widgets.conversation.items import AssistantItem
 from tui.ui.widgets.timeline_view import TimelineView
 
@@ -86,6 +88,41 @@ async def test_f9_opens_the_moment_that_is_now_and_follows_the_session() -> None
         assert "In prompt 2: “second”" in words(screen)
         await pilot.press("f9")
         await until(pilot, lambda: app.screen is app.chat)
+
+
+@pytest.mark.usefixtures("painted")
+async def test_what_is_behind_the_timeline_grows_without_drawing_it_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, drawn_again = World(), 0
+
+    def redraw(*_: object) -> None:
+        nonlocal drawn_again
+        drawn_again += 1
+
+    world.scripts.append(turn(*answer("One.")))
+    async with running(world) as (app, pilot):
+        await say(pilot, "first")
+        await until(pilot, lambda: len(items(app, AssistantItem)) == 1)
+        await pilot.press("f9")
+        await until(pilot, lambda: isinstance(app.screen, TimelineScreen))
+        await until(pilot, lambda: "1 prompt" in shown(app))
+        with monkeypatch.context() as patch:
+            patch.setattr(TimelineScreen, "refresh", redraw)
+            for n in range(5):
+                app.chat.conversation.append(AssistantItem(f"Word {n}."))
+                app.chat.conversation.refresh()
+                draw_now(app.chat.conversation)
+        assert drawn_again == 0
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.chat)
+        await until(pilot, lambda: "Word 4." in shown(app))
+
+
+def shown(app: HoldfastApp) -> str:
+    """The text on the terminal."""
+    screen: Any = app.screen
+    return "\n".join(row.text for row in screen._compositor.render_strips())
 
 
 async def test_a_number_is_that_of_the_prompt_where_it_begins() -> None:

@@ -220,9 +220,9 @@ def _totals(timeline: SessionTimeline) -> Iterator[str]:
 
 
 def _fullest(timeline: SessionTimeline) -> Iterator[str]:
-    if not timeline.inputs:
+    if not timeline.inputs.values:
         return
-    place = max(range(len(timeline.inputs)), key=timeline.inputs.__getitem__)
+    place, _ = timeline.inputs.largest(0, len(timeline.inputs.values))
     step = timeline.steps[timeline.requests.steps[place]]
     if (sent := step.sent) is None or not sent.tokens:
         return

@@ -143,7 +143,7 @@ def _rows(
     wanted += [("request", 0)] if "request" in first else []
     wanted += [("cost", 0)] if timeline.spent.total else []
     wanted += [("call", 0)] if "call" in first else []
-    wanted += [("cache", 0)] if any(timeline.inputs) else []
+    wanted += [("cache", 0)] if timeline.inputs else []
     wanted += [(kind, 0) for kind in ("agent", "question", "wait", "job") if kind in first]
     wanted += [("files", 0)] if timeline.changed.total else []
     for kind in ("agent", "call", "job"):
@@ -246,11 +246,11 @@ def _cache(timeline: SessionTimeline, edges: Sequence[float]) -> Iterator[Cell]:
     times, inputs, news = timeline.requests.times, timeline.inputs, timeline.news
     places = [bisect_left(times, edge) for edge in edges]
     for first, last in pairwise(places):
-        sent = sum(inputs[first:last])
+        sent = inputs.total(first, last)
         if not sent:
             yield _EMPTY
             continue
-        share = 1 - sum(news[first:last]) / sent
+        share = 1 - news.total(first, last) / sent
         role = "success" if share >= 0.8 else "warning" if share >= 0.4 else "error"
         yield (_EIGHTHS[max(1, round(share * 8))], role, "")
 
@@ -317,7 +317,7 @@ def _name(step: TimelineStep) -> str:
 def _chart(
     timeline: SessionTimeline, edges: Sequence[float], height: int, *, colors: bool
 ) -> list[PictureRow]:
-    times, inputs = timeline.requests.times, timeline.inputs
+    times, inputs = timeline.requests.times, timeline.inputs.values
     places = [bisect_left(times, edge) for edge in edges]
     shown = inputs[max(0, places[0] - 1) : places[-1]]
     most = max(shown, default=0)
@@ -340,10 +340,9 @@ def _column(
     """The context in one column, from below: that of the largest request in it, with the share that
     wasn't cached in all of them; between requests, that of the last one."""
     if last > first:
-        inputs = timeline.inputs[first:last]
-        largest = max(inputs)
-        place = first + inputs.index(largest)
-        new = round(largest * sum(timeline.news[first:last]) / max(1, sum(inputs)))
+        inputs, news = timeline.inputs, timeline.news
+        place, largest = inputs.largest(first, last)
+        new = round(largest * news.total(first, last) / max(1, inputs.total(first, last)))
     elif first:
         place, new = first - 1, 0
     else:

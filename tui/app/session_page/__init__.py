@@ -25,21 +25,22 @@ from tui.app.session_page.markup import (
 )
 from tui.app.session_page.record import PageRecord, TurnSteps, page_record, record_parts
 from tui.app.session_page.timeline_picture import timeline_picture
-from tui.app.session_page.usage_pictures import billed, usage_figures
+from tui.app.session_page.usage_pictures import usage_figures
 from tui.app.session_report import cost, models, turns
 from tui.context.timeline import SessionTimeline, inner_timelines
 from tui.context.usage.attribution import Attribution, attribute
 from tui.core.config import Price
 from tui.core.formatting import money, plural, tokens
+from tui.core.gc_pause import gc_pause
+from tui.core.two_processes import in_fork
 from tui.session.export import Exported
 from tui.session.reader import LoadedSession
 from tui.session.records import Record
 
+_ALONE: Final = 8_000
+"""Records that are looked at before a second process is worth its start."""
 _MARKED: Final = 150
 """Most rows of the table of what broke, turned or went wrong."""
-_SHARED: Final = 8_000
-"""Most records of a session whose bills are shared out among tools, files and contents: with more,
-that takes too long for a page."""
 
 
 def session_page(
@@ -52,34 +53,46 @@ def session_page(
 ) -> Exported:
     """Make the page. `prices` are the configured ones; `state` says whether the file is what was
     written; `sub_agents` are the records of their sessions, by id."""
-    branch = loaded.branch
-    timeline = SessionTimeline(prices)
-    timeline.extend(branch)
-    inner = inner_timelines(branch, sub_agents or {}, prices)
-    all_turns = [*turns(branch)]
-    short = len(loaded.records) <= _SHARED
-    found = (
-        attribute(loaded.records, prices, cwd=loaded.header.cwd)
-        if short
-        else billed(loaded.records, prices)
-    )
-    text = PageText()
-    record = page_record(timeline, all_turns, inner)
-    parts = [*record_parts(record, prices, text)]
-    outcome = outcome_of(all_turns, timeline.steps)
-    told = [*concerns(loaded, outcome, timeline)]
+    with gc_pause():
+        return _page(loaded, prices, title, state, sub_agents or {})
+
+
+def _page(
+    loaded: LoadedSession,
+    prices: Mapping[str, Price],
+    title: str,
+    state: str,
+    sub_agents: Mapping[str, Sequence[Record]],
+) -> Exported:
+    def shared(records: Sequence[Record]) -> bytes:
+        return attribute(records, prices, cwd=loaded.header.cwd).to_bytes()
+
+    branch, worth = loaded.branch, len(loaded.records) > _ALONE
+    with in_fork(shared, [loaded.records], worth=worth) as shares:
+        timeline = SessionTimeline(prices)
+        timeline.extend(branch)
+        inner = inner_timelines(branch, sub_agents, prices)
+        all_turns = [*turns(branch)]
+        text = PageText()
+        record = page_record(timeline, all_turns, inner)
+        parts = [*record_parts(record, prices, text)]
+        outcome = outcome_of(all_turns, timeline.steps)
+        told = [*concerns(loaded, outcome, timeline)]
+        time = _in_time(timeline, record, text)
+        spent = cost(loaded.records, branch, prices)
+        found = Attribution.of_bytes(next(shares))
     seen = glance(tiles(outcome, timeline), told, text, record)
     if behind := other_records(loaded):
         seen += f'<p class="note">{text.label(behind, 400)}</p>'
     body = [
         Section("glance", "At a glance", seen),
-        Section("time", "In time", _in_time(timeline, record, text)),
+        Section("time", "In time", time),
         Section("money", "Where the money went", _money(loaded, found, record, text)),
         Section("record", "The record", "".join(parts) or "<p>No message is in it.</p>"),
     ]
     header = loaded.header
     lines = [f"session {header.id}", header.created, header.cwd, ", ".join(models(all_turns))]
-    lines += [cost(loaded.records, branch, prices), state]
+    lines += [spent, state]
     meta = " · ".join(text.label(line, 300) for line in lines if line)
     name = text.label(title or header.id)
     hidden = f"{plural(text.secrets, 'secret')} removed from this page." if text.secrets else ""
@@ -188,11 +201,6 @@ def _money(loaded: LoadedSession, found: Attribution, record: PageRecord, text: 
     notes = [unknown_prices([*found.unknown])]
     if len(loaded.records) > len(loaded.branch):
         notes.append("All branches of the session are in these sums.")
-    if len(loaded.records) > _SHARED:
-        notes.append(
-            f"With {len(loaded.records):,} records, the bills aren't shared out by tool, file and"
-            " content here. `holdfast usage --by tool` does that."
-        )
     notes.append(cut_off(found.cut_off))
     said = "".join(f'<p class="note">{text(note)}</p>' for note in notes if note)
     if not figures:

@@ -102,7 +102,7 @@ def timeline_picture(
 
 def _description(timeline: SessionTimeline) -> str:
     requests, checks = len(timeline.requests), len(timeline.marks["check"])
-    most = tokens(max(timeline.inputs, default=0))
+    most = tokens(max(timeline.inputs.values, default=0))
     return (
         f"{duration(timeline.now)} of work from left to right. Above, the input of {requests:,}"
         f" requests, at most {most} tokens, by kind of content, cached and new told apart. Below,"
@@ -116,7 +116,7 @@ def _description(timeline: SessionTimeline) -> str:
 
 def _context(canvas: _Canvas) -> None:
     timeline = canvas.timeline
-    most = max(timeline.inputs, default=0)
+    most = max(timeline.inputs.values, default=0)
     bottom = canvas.y + _CHART
     for share in (1.0, 0.5):
         y = round(bottom - _CHART * share)
@@ -160,9 +160,9 @@ def _columns(canvas: _Canvas) -> Iterator[tuple[Sequence[int], int]]:
         new = 0
         place = first - 1
         if last > first:
-            inputs = timeline.inputs[first:last]
-            place = first + inputs.index(max(inputs))
-            new = max(inputs) * sum(timeline.news[first:last]) // max(1, sum(inputs))
+            place, most = timeline.inputs.largest(first, last)
+            new = most * timeline.news.total(first, last)
+            new //= max(1, timeline.inputs.total(first, last))
         sent = timeline.steps[timeline.requests.steps[place]].sent if place >= 0 else None
         yield (sent.parts, max(0, sent.tokens - new)) if sent else ((0,) * 5, 0)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from tui.app.reports.usage_table import (
@@ -18,12 +18,9 @@ from tui.app.reports.usage_table import (
     table_of,
 )
 from tui.app.session_page.markup import PageText, Picture, figure, link, table
-from tui.context.failed_attempts import attempt_in
-from tui.context.usage import Amount, bills_of
+from tui.context.usage import Amount
 from tui.context.usage.attribution import Attribution, Grouping
-from tui.core.config import Price
 from tui.core.formatting import plural, tokens
-from tui.session.records import Record, is_prompt, title_of
 
 RowAnchor = Callable[[str, str], str]
 """The anchor of a row, by its grouping and its key; "" for none."""
@@ -36,28 +33,6 @@ _IN_TABLE: Final = 60
 _WIDTH: Final = 400
 _ROW: Final = 34
 _BAR: Final = 8
-
-
-def billed(records: Sequence[Record], prices: Mapping[str, Price]) -> Attribution:
-    """Sum up the bills of a session by prompt, model and purpose, without a look at what was in the
-    requests: that takes no longer than reading them."""
-    found = Attribution()
-    groups: dict[Grouping, dict[str, Amount]] = {"prompt": {}, "model": {}, "kind": {}}
-    found.days[""] = groups
-    for record in records:
-        if is_prompt(record):
-            found.titles[str(len(found.titles) + 1)] = title_of(record.data)
-        for bill in bills_of(record):
-            price = bill.price(prices)
-            amount = Amount.of(bill.usage, price)
-            if price is None:
-                found.unknown[bill.model] = found.unknown.get(bill.model, 0) + bill.requests
-            number = str(len(found.titles) or "")
-            groups["prompt"].setdefault(number, Amount()).add(amount)
-            groups["model"].setdefault(bill.model, Amount()).add(amount)
-            groups["kind"].setdefault(bill.purpose, Amount()).add(amount)
-        found.cut_off += record.type == "interrupt" or attempt_in(record) == "lost"
-    return found
 
 
 def usage_figures(found: Attribution, text: PageText, anchor: RowAnchor) -> Iterator[str]:

@@ -15,7 +15,7 @@ from tui.context.labels import call_label, one_line
 from tui.context.record_index import continues
 from tui.context.timeline.axis import Passed, TimeAxis
 from tui.context.timeline.checks import check_in, verdict_of
-from tui.context.timeline.lanes import LaneGroup, Sums
+from tui.context.timeline.lanes import CountSums, LaneGroup, Sums
 from tui.context.timeline.sizes import ContextSizes
 from tui.context.timeline.steps import LANES, Kind, Marks, RequestInput, TimelineStep
 from tui.core.config import Price
@@ -106,9 +106,9 @@ class SessionTimeline:
     marks: dict[str, Marks] = field(default_factory=lambda: {sort: Marks() for sort in MARKS})
     requests: Marks = field(default_factory=Marks)
     """The requests that were answered."""
-    inputs: array[int] = field(default_factory=lambda: array("l"))
+    inputs: CountSums = field(default_factory=CountSums)
     """The tokens of each of them, and those that were not cached."""
-    news: array[int] = field(default_factory=lambda: array("l"))
+    news: CountSums = field(default_factory=CountSums)
     spent: Sums = field(default_factory=Sums)
     changed: Sums = field(default_factory=Sums)
     """How many files steps changed, as often as they did."""
@@ -446,8 +446,8 @@ def _answer(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None
     else:
         line.unpriced += 1
     line.requests.add(line.anchors[request.place], request.place)
-    line.inputs.append(whole)
-    line.news.append(whole - cached)
+    line.inputs.add(whole)
+    line.news.add(whole - cached)
     line.bar(request.place, request.attempt)
     work.request = None
     _cache_lost(line, step, step.sent)

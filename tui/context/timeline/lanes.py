@@ -106,3 +106,30 @@ class Sums:
         places = [bisect_left(self.times, edge) for edge in edges]
         for first, last in pairwise(places):
             yield self._sums[last] - self._sums[first]
+
+
+@dataclass(slots=True)
+class CountSums:
+    """Whole numbers in their order, with the sum of any stretch of them."""
+
+    values: array[int] = field(default_factory=lambda: array("q"))
+    _sums: array[int] = field(default_factory=lambda: array("q", [0]))
+
+    def add(self, number: int) -> None:
+        """Add a number after the others."""
+        self.values.append(number)
+        self._sums.append(self._sums[-1] + number)
+
+    def total(self, first: int, last: int) -> int:
+        """The sum of a stretch, without its end."""
+        return self._sums[last] - self._sums[first]
+
+    def largest(self, first: int, last: int) -> tuple[int, int]:
+        """The place and the number of the largest in a stretch that is not empty, the first of
+        several."""
+        numbers = self.values[first:last]
+        most = max(numbers)
+        return first + numbers.index(most), most
+
+    def __bool__(self) -> bool:
+        return self._sums[-1] > 0

@@ -122,7 +122,10 @@ class ContextSizes:
         if whole <= 0:
             return Parts(messages=tokens)
         share = (tokens or whole) / whole
-        system, tools, _, results, thinking = (max(0, round(one * share)) for one in weights)
+        system, tools = round(weights[0] * share), round(weights[1] * share)
+        results, thinking = round(weights[3] * share), round(weights[4] * share)
+        if results < 0 or thinking < 0 or system < 0:  # by the rounding of what was taken off
+            system, results, thinking = max(0, system), max(0, results), max(0, thinking)
         rest = round(tokens or whole) - system - tools - results - thinking
         return Parts(system, tools, max(0, rest), results, thinking)
 

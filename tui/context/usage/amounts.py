@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from tui.core.dataclass import dataclass, fields
 from tui.core.messages import Usage
@@ -31,18 +31,31 @@ class Amount:
     output_usd: float = 0.0
     fees: float = 0.0
 
-    def add(self, other: Amount, times: float = 1.0) -> None:
-        """Add another amount, that many times."""
-        self.read += other.read * times
-        self.written += other.written * times
-        self.fresh += other.fresh * times
-        self.output += other.output * times
-        self.unpriced += other.unpriced * times
-        self.read_usd += other.read_usd * times
-        self.written_usd += other.written_usd * times
-        self.fresh_usd += other.fresh_usd * times
-        self.output_usd += other.output_usd * times
-        self.fees += other.fees * times
+    def add(self, other: Amount) -> None:
+        """Add another amount."""
+        self.read += other.read
+        self.written += other.written
+        self.fresh += other.fresh
+        self.output += other.output
+        self.unpriced += other.unpriced
+        self.read_usd += other.read_usd
+        self.written_usd += other.written_usd
+        self.fresh_usd += other.fresh_usd
+        self.output_usd += other.output_usd
+        self.fees += other.fees
+
+    def take(self, other: Amount) -> None:
+        """Take another amount out of this one."""
+        self.read -= other.read
+        self.written -= other.written
+        self.fresh -= other.fresh
+        self.output -= other.output
+        self.unpriced -= other.unpriced
+        self.read_usd -= other.read_usd
+        self.written_usd -= other.written_usd
+        self.fresh_usd -= other.fresh_usd
+        self.output_usd -= other.output_usd
+        self.fees -= other.fees
 
     @property
     def usd(self) -> float:
@@ -75,11 +88,12 @@ class Amount:
     @classmethod
     def of(cls, usage: Usage, price: ModelPrice | None) -> Amount:
         """One answer, with its searches."""
-        made, rates = cls(), TokenRates.of(usage, price)
-        made.add(rates.read, usage.cache_read_input_tokens)
-        made.add(rates.written, usage.cache_creation_input_tokens)
-        made.add(rates.fresh, usage.input_tokens)
-        made.add(rates.output, usage.output_tokens)
+        made = TokenRates.of(usage, price).amount(
+            usage.cache_read_input_tokens,
+            usage.cache_creation_input_tokens,
+            usage.input_tokens,
+            usage.output_tokens,
+        )
         made.fees = usage.web_search_requests * SEARCH_USD if price else 0.0
         return made
 
@@ -92,14 +106,15 @@ def total_of(amounts: Iterable[Amount]) -> Amount:
     return total
 
 
-@dataclass(frozen=True, slots=True)
-class TokenRates:
-    """A token of one request in each price class: the amount that it is."""
+class TokenRates(NamedTuple):
+    """The USD for a token of one request in each price class. `unpriced` is 1 where no price is
+    known, otherwise 0."""
 
-    read: Amount
-    written: Amount
-    fresh: Amount
-    output: Amount
+    read: float
+    written: float
+    fresh: float
+    output: float
+    unpriced: float = 0.0
 
     @classmethod
     def of(cls, usage: Usage, price: ModelPrice | None) -> TokenRates:
@@ -108,23 +123,34 @@ class TokenRates:
         if price is None:
             return _UNPRICED
         rates = price.rates_for(usage.context_tokens or usage.prompt_tokens)
-        whole = usage.cache_creation_input_tokens
-        hour = min(usage.ephemeral_1h_input_tokens, whole) / whole if whole else 0.0
-        write = rates.write_5m + hour * (rates.write_1h - rates.write_5m)
+        write = rates.write_5m
+        if usage.ephemeral_1h_input_tokens and (whole := usage.cache_creation_input_tokens):
+            hour = min(usage.ephemeral_1h_input_tokens, whole) / whole
+            write += hour * (rates.write_1h - rates.write_5m)
         return cls(
-            Amount(read=1.0, read_usd=rates.read / _MILLION),
-            Amount(written=1.0, written_usd=write / _MILLION),
-            Amount(fresh=1.0, fresh_usd=rates.input / _MILLION),
-            Amount(output=1.0, output_usd=rates.output / _MILLION),
+            rates.read / _MILLION,
+            write / _MILLION,
+            rates.input / _MILLION,
+            rates.output / _MILLION,
+        )
+
+    def amount(self, read: float, written: float, fresh: float, output: float = 0.0) -> Amount:
+        """The amount of so many tokens of each class."""
+        own_read, own_written, own_fresh, own_output, unpriced = self
+        return Amount(
+            read,
+            written,
+            fresh,
+            output,
+            unpriced and read + written + fresh + output,
+            read * own_read,
+            written * own_written,
+            fresh * own_fresh,
+            output * own_output,
         )
 
 
-_UNPRICED: Final = TokenRates(
-    Amount(read=1.0, unpriced=1.0),
-    Amount(written=1.0, unpriced=1.0),
-    Amount(fresh=1.0, unpriced=1.0),
-    Amount(output=1.0, unpriced=1.0),
-)
+_UNPRICED: Final = TokenRates(0.0, 0.0, 0.0, 0.0, 1.0)
 
 
 def merge(into: dict[str, Amount], rows: Mapping[str, Amount]) -> None:

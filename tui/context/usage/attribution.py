@@ -20,8 +20,11 @@ add up to the bill, in each of the groupings:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+
+import msgspec
 
 from tui.context.cache_cost import LIFE_S, LONG_LIFE_S
 from tui.context.failed_attempts import attempt_in
@@ -30,11 +33,13 @@ from tui.context.request_replay import SentFields, sent_fields
 from tui.context.rules.blocks import THINKING
 from tui.context.usage.amounts import Amount, TokenRates, merge, total_of
 from tui.context.usage.bills import Bill, bills_of
+from tui.context.usage.days import LocalDays
 from tui.context.usage.parts import (
     UNRECORDED,
     Kind,
     Owner,
     Owners,
+    RequestPart,
     RequestParts,
     signature_of,
 )
@@ -42,9 +47,9 @@ from tui.context.usage.shares import SharedCosts, split
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field
 from tui.core.formatting import moment_of
-from tui.core.messages import Usage, string_of
+from tui.core.gc_pause import gc_pause
+from tui.core.messages import Block, Usage, string_of
 from tui.provider.prices import SEARCH_USD, ModelPrice
-from tui.session.reader import path_to
 from tui.session.records import Record
 from tui.session.request_numbers import REQUEST
 from tui.tokens import estimate
@@ -92,23 +97,29 @@ class Attribution:
     def total(self) -> Amount:
         return total_of(self.rows("model").values())
 
-    def to_json(self) -> dict[str, Any]:
+    def to_bytes(self) -> bytes:
+        """Encode it, to be kept or sent."""
         days = {
             day: {
                 by: {name: one.to_json() for name, one in rows.items()} for by, rows in by_.items()
             }
             for day, by_ in self.days.items()
         }
-        return {
+        value = {
             "days": days,
             "titles": self.titles,
             "unknown": self.unknown,
             "cut_off": self.cut_off,
         }
+        try:
+            return msgspec.msgpack.encode(value)
+        except UnicodeEncodeError:  # half a surrogate pair
+            return json.dumps(value).encode()
 
     @classmethod
-    def of_json(cls, value: Mapping[str, Any]) -> Attribution:
-        """Decode what `to_json` wrote. Raises LookupError, TypeError or ValueError for all else."""
+    def of_bytes(cls, data: bytes) -> Attribution:
+        """Decode what `to_bytes` made. Raises LookupError, TypeError or ValueError for all else."""
+        value = json.loads(data) if data.startswith(b"{") else msgspec.msgpack.decode(data)
         days = {
             day: {
                 by: {name: Amount.of_json(one) for name, one in rows.items()}
@@ -117,12 +128,6 @@ class Attribution:
             for day, groups in value["days"].items()
         }
         return cls(days, dict(value["titles"]), dict(value["unknown"]), int(value["cut_off"]))
-
-
-def local_day(time: str) -> str:
-    """The day of a record in the person's time zone, "" where it has no time."""
-    then = moment_of(time)
-    return then.astimezone().date().isoformat() if then else ""
 
 
 def attribute(
@@ -135,23 +140,36 @@ def attribute(
     """Share out the bills in all records of a session, on whatever branch they are, but for those
     to `skip`, by the records' ids: another session was billed."""
     made = _Attributor(prices, cwd)
-    for record, path in _paths(records):
-        made.take(record, path, billed=record.id not in skip)
-    return made.finish()
+    with gc_pause():
+        for record, path in _paths(records):
+            made.take(record, path, billed=record.id not in skip)
+        return made.finish()
 
 
 def _paths(records: Sequence[Record]) -> Iterator[tuple[Record, list[Record]]]:
     """Yield the records in the order of the file, with those before each on its branch."""
     path: list[Record] = []
+    by_id: dict[str, Record] = {}
+    last: str | None = None
     for record in records:
-        if record.parent != (path[-1].id if path else None):
-            path = path_to(records, record.parent)
+        if record.parent != last:
+            by_id = by_id or {record.id: record for record in records}
+            path = _path_to(by_id, record.parent)
         yield record, path
         path.append(record)
+        last = record.id
 
 
-@dataclass(slots=True)
-class _LastRequest:
+def _path_to(by_id: Mapping[str, Record], id_: str | None) -> list[Record]:
+    path: list[Record] = []
+    while id_ and (record := by_id.get(id_)) is not None:
+        path.append(record)
+        id_ = record.parent
+    path.reverse()
+    return path
+
+
+class _LastRequest(NamedTuple):
     """The last request to a model at a server: what was in the cache after it, and until when."""
 
     cached: int
@@ -161,12 +179,15 @@ class _LastRequest:
 class _Attributor:
     def __init__(self, prices: Mapping[str, Price], cwd: str) -> None:
         self._prices = prices
+        self._known: dict[tuple[str, bool], ModelPrice | None] = {}
         self._found = Attribution()
         self._owners = Owners(cwd)
         self._parts = RequestParts(self._owners)
         self._costs: SharedCosts[Owner] = SharedCosts()
-        self._row: list[tuple[Owner, float]] = []
+        self._row: list[RequestPart] = []
         self._day = ""
+        self._days = LocalDays()
+        self._groups: dict[Grouping, Rows] = {}
         self._owned: dict[Owner, Amount] = {}
         self._asked: Record | None = None
         self._reason = ""
@@ -176,21 +197,28 @@ class _Attributor:
 
     def take(self, record: Record, path: Sequence[Record], *, billed: bool) -> None:
         """Take in the next record; `path` has those before it on its branch."""
-        if record.type == REQUEST:
+        kind, answered = record.type, False
+        if kind == REQUEST:
             self._asked = record
-        elif record.type == "break":
+        elif kind == "break":
             self._reason = string_of(record.data.get("reason")) or "break"
-        elif record.type == "compaction":
+        elif kind == "compaction":
             self._reason = self._reason or "compaction"
         for bill in bills_of(record) if billed else ():
-            self._begin_day(bill.time)
+            then = moment_of(bill.time)
+            self._begin_day(self._days.of(then))
+            price = self._price(bill)
+            whole = Amount.of(bill.usage, price)
+            self._request(bill, price, whole)
             if bill.purpose == "answers":
-                self._answer(record, bill, path)
+                answered = True
+                self._answer(record, bill, path, price, then.timestamp() if then else 0.0)
             else:
-                self._side_request(bill)
-        lost = record.type == "interrupt" or attempt_in(record) == "lost"
+                self._side_request(bill, whole)
+        lost = kind == "interrupt" or attempt_in(record) == "lost"
         self._found.cut_off += billed and lost
-        self._owners.learn(record)
+        if not answered:
+            self._owners.learn(record)
 
     def finish(self) -> Attribution:
         self._keep(0)
@@ -200,26 +228,32 @@ class _Attributor:
 
     # What is told of it
 
-    def _begin_day(self, time: str) -> None:
-        day = local_day(time)
-        if day != self._day:
+    def _begin_day(self, day: str) -> None:
+        if day != self._day or not self._groups:
             row = self._row
             self._keep(0)
             self._settle()
             for owner, weight in row:
                 self._costs.append(owner, weight)
             self._day = day
+            self._groups = self._found.days.setdefault(day, {})
 
     def _put(self, by: Grouping, name: str, amount: Amount) -> None:
-        rows = self._found.days.setdefault(self._day, {}).setdefault(by, {})
-        rows.setdefault(name, Amount()).add(amount)
+        rows = self._groups.get(by)
+        if rows is None:
+            rows = self._groups[by] = {}
+        known = rows.get(name)
+        if known is None:
+            known = rows[name] = Amount()
+        known.add(amount)
 
     def _tell(self, owner: Owner, amount: Amount) -> None:
         """Take in what somebody has cost."""
         known = self._owned.get(owner)
         if known is None:
-            known = self._owned[owner] = Amount()
-        known.add(amount)
+            self._owned[owner] = amount
+        else:
+            known.add(amount)
 
     def _keep(self, count: int) -> None:
         """Keep the first parts of the row only."""
@@ -228,40 +262,51 @@ class _Attributor:
 
     def _settle(self) -> None:
         """Put down what everybody has cost this day."""
+        others: dict[tuple[str, str, str], Amount] = {}  # of most, none is told
         for owner, amount in self._owned.items():
             self._put("kind", owner.kind, amount)
             self._put("tool", owner.tool, amount)
             self._put("file", owner.file, amount)
-            self._put("server", owner.server, amount)
-            self._put("skill", owner.skill, amount)
-            self._put("agent", owner.agent, amount)
             self._put("brought", str(owner.prompt) if owner.prompt else "", amount)
+            others.setdefault((owner.server, owner.skill, owner.agent), Amount()).add(amount)
+        for (server, skill, agent), amount in others.items():
+            self._put("server", server, amount)
+            self._put("skill", skill, amount)
+            self._put("agent", agent, amount)
         self._owned = {}
 
-    def _request(self, bill: Bill, price: ModelPrice | None) -> None:
+    def _price(self, bill: Bill) -> ModelPrice | None:
+        """The price of a bill, looked up once for each model."""
+        key = bill.model, bill.batch
+        if key not in self._known:
+            self._known[key] = bill.price(self._prices)
+        return self._known[key]
+
+    def _request(self, bill: Bill, price: ModelPrice | None, whole: Amount) -> None:
         """Put down what is known of a request as a whole."""
-        whole = Amount.of(bill.usage, price)
         if price is None:
             self._found.unknown[bill.model] = self._found.unknown.get(bill.model, 0) + bill.requests
         self._put("model", bill.model, whole)
         self._put("prompt", str(len(self._owners.titles) or ""), whole)
+        self._put("break", "", whole)
 
-    def _side_request(self, bill: Bill) -> None:
-        price = bill.price(self._prices)
-        self._request(bill, price)
-        whole = Amount.of(bill.usage, price)
+    def _side_request(self, bill: Bill, whole: Amount) -> None:
         tool = "task" if bill.agent else ""
         self._tell(
             Owner(_SIDE[bill.purpose], tool, agent=bill.agent, prompt=len(self._owners.titles)),
             whole,
         )
-        self._put("break", "", whole)
 
     # An answer of the conversation
 
-    def _answer(self, record: Record, bill: Bill, path: Sequence[Record]) -> None:
-        price = bill.price(self._prices)
-        self._request(bill, price)
+    def _answer(
+        self,
+        record: Record,
+        bill: Bill,
+        path: Sequence[Record],
+        price: ModelPrice | None,
+        now: float,
+    ) -> None:
         asked, self._asked = self._asked, None
         fields = sent_fields(asked) if asked and asked.data.get("model") == bill.model else None
         rates = TokenRates.of(bill.usage, price)
@@ -270,12 +315,11 @@ class _Attributor:
         self._output(record, bill.usage, rates, scale)
         if searches := bill.usage.web_search_requests * SEARCH_USD:
             self._tell(Owner("searches", "web_search"), Amount(fees=searches if price else 0.0))
-        self._again(record, bill, fields, rates, Amount.of(bill.usage, price))
+        self._again(record, bill, fields, rates, now)
 
     def _follow(self, path: Sequence[Record], model: str, fields: SentFields | None) -> None:
         """Have the row of parts that this request had."""
         whole, parts = self._parts.follow(path, model, fields)
-        start = len(self._row)
         if whole:
             self._grown = None
             start = 0
@@ -286,19 +330,18 @@ class _Attributor:
             self._keep(start)
             del self._row[start:]
             parts = parts[start:]
-        for part in parts:
-            self._row.append(part)
-            self._costs.append(part.owner, part.weight)
+        self._row += parts
+        for owner, weight in parts:
+            self._costs.append(owner, weight)
 
     def _input(self, bill: Bill, rates: TokenRates) -> float:
         """Share a request's input out. Returns its tokens for a unit of weight."""
         usage, weight = bill.usage, self._costs.weight
-        whole = usage.prompt_tokens
         before = self._unrecorded(bill.model, usage, weight)
         if before:
-            self._tell(UNRECORDED, _amount(split(usage, 0, before), rates))
+            self._tell(UNRECORDED, rates.amount(*split(usage, 0, before)))
         self._costs.charge(usage, rates, before)
-        scale = (whole - before) / weight if weight else 0.0
+        scale = (usage.prompt_tokens - before) / weight if weight else 0.0
         return scale if estimate.plausible(scale) else self._ratios.get(bill.model, 1.0)
 
     def _unrecorded(self, model: str, usage: Usage, weight: float) -> float:
@@ -318,12 +361,18 @@ class _Attributor:
 
     def _output(self, record: Record, usage: Usage, rates: TokenRates, scale: float) -> None:
         """Share an answer's output among its blocks: thinking gets what the others leave."""
-        blocks, owners = content_of(record), self._owners
-        owners.learn_calls(record)
-        thoughts = [block for block in blocks if str(block.get("type")) in THINKING]
-        others = (block for block in blocks if str(block.get("type")) not in THINKING)
-        spoken = [(block, owners.weight(block)) for block in others]
-        said, output = sum(weight for _, weight in spoken), float(usage.output_tokens)
+        owners, content = self._owners, content_of(record)
+        owners.learn_calls(content)
+        thoughts: list[Block] = []
+        spoken: list[tuple[Block, float]] = []
+        said = 0.0
+        for block in content:
+            if str(block.get("type")) in THINKING:
+                thoughts.append(block)
+            else:
+                spoken.append((block, weight := owners.weight(block)))
+                said += weight
+        output = float(usage.output_tokens)
         thought = 0.0
         if thoughts:
             rest = max(0.0, output - said * scale)
@@ -340,9 +389,8 @@ class _Attributor:
 
     def _spend(self, owner: Owner, tokens: float, rates: TokenRates) -> None:
         if tokens > 0:
-            amount = Amount()
-            amount.add(rates.output, tokens)
-            self._tell(owner, amount)
+            unpriced, usd = tokens * rates.unpriced, tokens * rates.output
+            self._tell(owner, Amount(0.0, 0.0, 0.0, tokens, unpriced, output_usd=usd))
 
     def _again(
         self,
@@ -350,40 +398,24 @@ class _Attributor:
         bill: Bill,
         fields: SentFields | None,
         rates: TokenRates,
-        whole: Amount,
+        now: float,
     ) -> None:
         """Put down what of a request had been in the cache before, and was paid again."""
         usage, key = bill.usage, (bill.model, string_of(record.data.get("server")))
-        last, now = self._last.get(key), _seconds(bill.time)
         reason, self._reason = self._reason, ""
-        kept = usage.cache_read_input_tokens + usage.cache_creation_input_tokens
+        if usage.context_tokens:
+            return
+        last, read = self._last.get(key), usage.cache_read_input_tokens
         long = usage.ephemeral_1h_input_tokens or (fields and fields.cache_life == "1h")
         until = now + (LONG_LIFE_S if long else LIFE_S)
-        if not usage.context_tokens:
-            self._last[key] = _LastRequest(kept, until)
-        lost = 0.0
-        if last and not usage.context_tokens:
-            most = min(last.cached, usage.prompt_tokens)
-            lost = max(0.0, most - usage.cache_read_input_tokens)
-        if lost:
-            end = usage.cache_read_input_tokens + lost
-            paid = _amount(split(usage, usage.cache_read_input_tokens, end), rates)
-            paid.written_usd -= paid.written * rates.read.usd
-            paid.fresh_usd -= paid.fresh * rates.read.usd
-            missing = reason or (EXPIRED if last and last.until < now else MISSED)
+        self._last[key] = _LastRequest(read + usage.cache_creation_input_tokens, until)
+        if last is None:
+            return
+        lost = min(last.cached, usage.prompt_tokens) - read
+        if lost > 0:
+            paid = rates.amount(*split(usage, read, read + lost))
+            paid.written_usd -= paid.written * rates.read
+            paid.fresh_usd -= paid.fresh * rates.read
+            missing = reason or (EXPIRED if last.until < now else MISSED)
             self._put("break", missing, paid)
-            whole.add(paid, -1.0)
-        self._put("break", "", whole)
-
-
-def _amount(tokens: Sequence[float], rates: TokenRates) -> Amount:
-    """The amount of tokens read, written and new."""
-    made = Amount()
-    for count, rate in zip(tokens, (rates.read, rates.written, rates.fresh), strict=True):
-        made.add(rate, count)
-    return made
-
-
-def _seconds(time: str) -> float:
-    then = moment_of(time)
-    return then.timestamp() if then else 0.0
+            self._groups["break"][""].take(paid)

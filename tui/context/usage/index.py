@@ -29,6 +29,7 @@ from tui.core.errors import SessionError
 from tui.core.gc_pause import gc_pause
 from tui.core.messages import string_of
 from tui.core.paths import Folders
+from tui.core.two_processes import in_two
 from tui.session.cache_database import CacheDatabase, key_of, transaction
 from tui.session.catalog import (
     ReadProgress,
@@ -66,6 +67,8 @@ CREATE TABLE shares(
 )
 _START: Final = b'{"type":"'
 _BILLED: Final = b'"usage":{'
+_ALONE: Final = 4_000_000
+"""Bytes of sessions that are read before a second process is worth its start."""
 _BATCH: Final = 100
 """Files read between two commits, so that a long build is not in vain."""
 
@@ -181,17 +184,29 @@ def _known(
         kept = _DATABASE.use(cache, lambda database: _cached(database, files, prune=prune))
         known = kept or {}
     stale = [file for file in files if file[1] not in known]
-    for start in range(0, len(stale), _BATCH):
-        progress(start, len(stale))
-        rows: list[tuple[bytes, int, int, bytes]] = []
-        for changed, path, size in stale[start : start + _BATCH]:
-            known[path] = about = describe(Path(path))
-            with suppress(UnicodeEncodeError):
-                rows.append((key_of(path), changed, size, _ENCODER.encode(about)))
-        _DATABASE.use(cache, lambda database, rows=rows: _keep(database, rows))
+    worth = sum(size for _, _, size in stale) > _ALONE
+    made = in_two(_described, stale, worth=worth)
+    rows: list[tuple[bytes, int, int, bytes]] = []
+    for done, (file, data) in enumerate(zip(stale, made, strict=True)):
+        changed, path, size = file
+        progress(done, len(stale))
+        known[path] = _DECODER.decode(data) if data else describe(Path(path))
+        with suppress(UnicodeEncodeError):
+            rows += [(key_of(path), changed, size, data)] if data else []
+        if len(rows) >= _BATCH:
+            _keep_bills(cache, rows)
+            rows = []
     if stale:
+        _keep_bills(cache, rows)
         progress(len(stale), len(stale))
     return [(file, known[file[1]]) for file in files]
+
+
+def _described(file: SessionFileState) -> bytes:
+    """The bills of a file, encoded; nothing where a text in them can't be."""
+    with suppress(UnicodeEncodeError):
+        return _ENCODER.encode(describe(Path(file[1])))
+    return b""
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
@@ -218,9 +233,17 @@ def _cached(
     return kept
 
 
-def _keep(database: sqlite3.Connection, rows: Sequence[tuple[bytes, int, int, bytes]]) -> None:
-    with suppress(sqlite3.OperationalError), transaction(database):
-        database.executemany("INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?)", rows)
+def _keep_bills(cache: Path, rows: Sequence[tuple[bytes, int, int, bytes]]) -> None:
+    _keep(cache, "INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?)", rows)
+
+
+def _keep(cache: Path, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
+    def keep(database: sqlite3.Connection) -> None:
+        with suppress(sqlite3.OperationalError), transaction(database):
+            database.executemany(statement, rows)
+
+    if rows:
+        _DATABASE.use(cache, keep)
 
 
 # Reading the bills of a file
@@ -378,37 +401,46 @@ def rows_in(
     asked = _asked(prices)
     query = "SELECT rows FROM shares WHERE path = ? AND changed = ? AND size = ? AND asked = ?"
 
+    def key(one: BilledSession) -> tuple[bytes, int, int, bytes]:
+        changed, path, size = one.file
+        return key_of(path), changed, size, asked + _hash(one.skipped)
+
     def fetch(database: sqlite3.Connection) -> dict[str, bytes]:
         kept: dict[str, bytes] = {}
         for one in sessions:
-            changed, path, size = one.file
-            key = (key_of(path), changed, size, asked + _hash(one.skipped))
-            if row := database.execute(query, key).fetchone():
-                kept[path] = row[0]
+            if row := database.execute(query, key(one)).fetchone():
+                kept[one.file[1]] = row[0]
         return kept
+
+    def encoded(one: BilledSession) -> bytes:
+        return _attributed(one, prices).to_bytes()
 
     kept = _DATABASE.use(home.cache, fetch) or {}
     stale = [one for one in sessions if one.file[1] not in kept]
+    made = in_two(encoded, stale, worth=sum(one.file[2] for one in stale) > _ALONE)
     fresh: list[tuple[bytes, int, int, bytes, bytes]] = []
     done = 0
     for one in sessions:
-        changed, path, size = one.file
-        if path in kept:
-            with suppress(msgspec.DecodeError, LookupError, TypeError, ValueError):
-                yield one, Attribution.of_json(msgspec.msgpack.decode(kept[path]))
-                continue
-        progress(done, len(stale))
-        done += 1
-        made = _attributed(one, prices)
-        data = msgspec.msgpack.encode(made.to_json())
-        fresh.append((key_of(path), changed, size, asked + _hash(one.skipped), data))
+        if (data := kept.get(one.file[1])) is None:
+            progress(done, len(stale))
+            done += 1
+            data = next(made)
+            fresh.append((*key(one), data))
+        try:
+            found = Attribution.of_bytes(data)
+        except (AttributeError, LookupError, TypeError, ValueError):
+            found = _attributed(one, prices)  # the index is damaged
+            fresh.append((*key(one), found.to_bytes()))
         if len(fresh) >= _BATCH:
-            _keep_shares(home.cache, fresh)
+            _keep(home.cache, _KEEP_SHARES, fresh)
             fresh = []
-        yield one, made
+        yield one, found
     if stale:
         progress(len(stale), len(stale))
-    _keep_shares(home.cache, fresh)
+    _keep(home.cache, _KEEP_SHARES, fresh)
+
+
+_KEEP_SHARES: Final = "INSERT OR REPLACE INTO shares VALUES (?, ?, ?, ?, ?)"
 
 
 def _attributed(session: BilledSession, prices: Mapping[str, Price]) -> Attribution:
@@ -419,15 +451,6 @@ def _attributed(session: BilledSession, prices: Mapping[str, Price]) -> Attribut
     except (SessionError, OSError):
         return Attribution()
     return attribute(loaded.records, prices, cwd=loaded.header.cwd, skip=session.skipped)
-
-
-def _keep_shares(cache: Path, rows: Sequence[tuple[bytes, int, int, bytes, bytes]]) -> None:
-    def keep(database: sqlite3.Connection) -> None:
-        with suppress(sqlite3.OperationalError), transaction(database):
-            database.executemany("INSERT OR REPLACE INTO shares VALUES (?, ?, ?, ?, ?)", rows)
-
-    if rows:
-        _DATABASE.use(cache, keep)
 
 
 def _asked(prices: Mapping[str, Price]) -> bytes:

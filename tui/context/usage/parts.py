@@ -32,7 +32,7 @@ from tui.context.rules.blocks import SERVER_RESULTS, THINKING
 from tui.context.usage.bills import agent_label
 from tui.core.config import Prune
 from tui.core.dataclass import dataclass, field
-from tui.core.messages import Block, Message, as_meant, object_of, string_of, tool_calls
+from tui.core.messages import Block, Message, as_meant, object_of, string_of
 from tui.session.records import Record, is_prompt, title_of
 from tui.tokens import estimate
 from tui.tools.limits.clamp import Room
@@ -66,7 +66,6 @@ _LAYERS: Final[Mapping[str, Kind]] = {
 }
 _PATHS: Final = ("path", "file_path", "notebook_path")
 _CHANGING: Final = frozenset({"compaction", "uncompaction", "repair", "pin", BREAK, FRAME})
-_FOR_ALL: Final = frozenset({"text", "tool_use"})
 _SERVER_CALL: Final = "server_tool_use"
 
 
@@ -122,7 +121,7 @@ class Owners:
             self.titles.append(title)
         now = len(self.titles)
         if record.type == "assistant":
-            self.learn_calls(record)
+            self.learn_calls(content_of(record))
         elif record.type in ("user", "notice"):
             kind: Kind = "notices" if record.type == "notice" else "prompts"
             for block in content_of(record):
@@ -130,13 +129,15 @@ class Owners:
                 if isinstance(text, str):
                     self._texts.setdefault(text, Owner(kind, prompt=now))
 
-    def learn_calls(self, record: Record) -> None:
-        """Take in the calls of an answer."""
-        self.thinks = self.thinks or any(
-            str(block.get("type")) not in _FOR_ALL for block in content_of(record)
-        )
-        for call in tool_calls(content_of(record)):
-            self._calls[str(call.get("id"))] = self._of_call(as_meant(call), len(self.titles))
+    def learn_calls(self, content: Iterable[Block]) -> None:
+        """Take in the calls in an answer's content."""
+        for block in content:
+            kind = str(block.get("type"))
+            if kind == "tool_use":
+                call = self._of_call(as_meant(block), len(self.titles))
+                self._calls[str(block.get("id"))] = call
+            elif kind != "text":
+                self.thinks = True
 
     def _of_call(self, call: Mapping[str, Any], prompt: int) -> Owner:
         name, given = string_of(call.get("name")), object_of(call.get("input"))
@@ -169,14 +170,15 @@ class Owners:
             owner = Owner(_LAYERS.get(layer, "system prompt"), file=self._named(file))
             yield RequestPart(owner, estimate.weight(text))
 
-    def parts(self, messages: Iterable[Message]) -> Iterator[RequestPart]:
+    def parts(self, messages: Iterable[Message]) -> list[RequestPart]:
         """The parts of messages. The frame of each counts with its first block."""
+        made: list[RequestPart] = []
         for message in messages:
-            frame = estimate.MESSAGE_TOKENS
+            frame, role = estimate.MESSAGE_TOKENS, message["role"]
             for block in message["content"]:
-                owner = self.of(block, message["role"])
-                yield RequestPart(owner, self.weight(block) + frame)
+                made.append(RequestPart(self.of(block, role), self.weight(block) + frame))
                 frame = 0
+        return made
 
     def of(self, block: Block, role: str) -> Owner:
         """Whose a block is."""
@@ -184,8 +186,8 @@ class Owners:
         if kind == "tool_use":
             return self._calls.get(str(block.get("id")), Owner("calls"))
         if kind == "tool_result":
-            call = self._calls.get(str(block.get("tool_use_id")), Owner("results"))
-            return call._replace(kind="results")
+            call = self._calls.get(str(block.get("tool_use_id")))
+            return Owner("results", *call[1:]) if call else Owner("results")
         if kind in THINKING:
             return Owner("thinking", prompt=len(self.titles))
         if kind == _SERVER_CALL or kind in SERVER_RESULTS:
@@ -203,10 +205,11 @@ class Owners:
 
     def weight(self, block: Block) -> float:
         """The weight of a block; each is weighed once."""
-        if (counted := self.thoughts.get(signature_of(block))) is not None:
+        kind = str(block.get("type"))
+        if kind in THINKING and (counted := self.thoughts.get(signature_of(block))) is not None:
             return counted
-        content = block.get("content")
-        thing: object = content if block.get("type") == "tool_result" and content else block
+        content = block.get("content") if kind == "tool_result" else None
+        thing: object = content or block
         known = self._weights.get(id(thing))
         if known is None or known[0] is not thing:
             known = self._weights[id(thing)] = thing, estimate.block_weight(block)
@@ -251,16 +254,21 @@ class RequestParts:
         self, path: Sequence[Record], model: str, fields: SentFields | None
     ) -> tuple[bool, list[RequestPart]]:
         """Return the parts of a request, with True, or those that it has more than the last one."""
-        frame = next(reversed(self._frames.of(path)), None)
+        frames = self._frames.of(path)
+        frame = frames[-1] if frames else None
         if frame is not self._frame_record:
             self._frame_record, self._frame = frame, frame_in(frame) if frame else None
         to = _receiver(model, fields, frame, self._frame)
         grown = continues(path, self._count, self._last)
         fresh = path[self._count :] if grown else path
         same = grown and self._count > 0 and to.rule is None and self._receives(to)
-        whole = self._whole or not same or any(map(_changes_others, fresh))
+        whole, changing = self._whole or not same, False
+        for record in fresh:
+            if record.type in _CHANGING or (record.type == "overlay" and overlay_in(record)):
+                whole = True
+                changing = changing or record.type == "repair"
         # What a level says of all before it is said again for each request.
-        self._whole = (self._whole and same) or any(one.type == "repair" for one in fresh)
+        self._whole = (self._whole and same) or changing
         self._to, self._count = to, len(path)
         self._last = path[-1] if path else None
         if not whole:
@@ -268,7 +276,7 @@ class RequestParts:
             for record in fresh:
                 if record.type in SPEAKING:
                     added.add(record, stand(record, None, to.room))
-            return False, [*self._owners.parts(added.messages)]
+            return False, self._owners.parts(added.messages)
         viewer = LevelViewer(to.room, to.rule, to.rendering)
         messages = viewer.build(path, model=model).messages
         fixed = self._owners.fixed(self._frame) if self._frame else ()
@@ -279,19 +287,17 @@ class RequestParts:
         is like it, depends on the model."""
         if self._to is None or self._owners.thinks:
             return to == self._to
-        return to == self._to._replace(model=to.model)
+        return to[1:] == self._to[1:]
+
+
+_ROOM: Final = Room()
+_RENDERING: Final = Rendering()
 
 
 def _receiver(
     model: str, fields: SentFields | None, record: Record | None, frame: Frame | None
 ) -> _Receiver:
-    room = frame.room if frame else Room()
+    room = frame.room if frame else _ROOM
     if fields is None or record is None:
-        return _Receiver(model, Rendering(), room, None)
+        return _Receiver(model, _RENDERING, room, None)
     return _Receiver(model, fields.rendering(record), room, rule_of_json(fields.prune))
-
-
-def _changes_others(record: Record) -> bool:
-    """True if a record may change how others are sent."""
-    overlay = overlay_in(record) if record.type == "overlay" else None
-    return record.type in _CHANGING or overlay is not None

@@ -11,12 +11,21 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Generic, TypeVar
+from operator import add, sub
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from tui.context.usage.amounts import Amount, TokenRates
 from tui.core.messages import Usage
 
 _Owner = TypeVar("_Owner")
+_Sums: TypeAlias = list[float]
+"""The tokens of each class, the USD for them, and the tokens without a known price."""
+
+_READ, _WRITTEN, _FRESH = range(3)
+"""The classes, by their places in `_Sums` and in `TokenRates`."""
+_USD: Final = 3
+_UNPRICED: Final = 6
+_WIDTH: Final = 7
 
 
 class SharedCosts(Generic[_Owner]):
@@ -25,8 +34,8 @@ class SharedCosts(Generic[_Owner]):
     def __init__(self) -> None:
         self._owners: list[_Owner] = []
         self._ends: list[float] = [0.0]  # sums of weights up to each part
-        self._own: list[Amount] = []  # what a part had beside the steps
-        self._steps: list[Amount] = [Amount()]  # for a unit of weight; their sum is nothing
+        self._own: dict[int, _Sums] = {}  # what a part had beside the steps
+        self._steps: dict[int, _Sums] = {}  # for a unit of weight; their sum is nothing
 
     def __len__(self) -> int:
         return len(self._owners)
@@ -40,53 +49,71 @@ class SharedCosts(Generic[_Owner]):
         """Add a part at the end, which takes part in the requests that follow."""
         self._owners.append(owner)
         self._ends.append(self._ends[-1] + weight)
-        self._own.append(Amount())
-        self._steps.append(Amount())
 
     def keep(self, count: int) -> Sequence[tuple[_Owner, Amount]]:
         """Keep the first parts only; return the owners of the others with what these have cost."""
         left: list[tuple[_Owner, Amount]] = []
-        level = Amount()  # from the end, where nothing is left
-        for place in range(len(self._owners) - 1, count - 1, -1):
-            level.add(self._steps[place + 1], -1.0)
-            cost = self._own[place]
-            cost.add(level, self._ends[place + 1] - self._ends[place])
-            if cost.tokens > 0:
-                left.append((self._owners[place], cost))
-        del self._owners[count:], self._ends[count + 1 :], self._own[count:]
-        del self._steps[count + 1 :]
-        self._steps[count].add(level, -1.0)
+        owners, ends, steps = self._owners, self._ends, self._steps
+        level = [0.0] * _WIDTH  # from the end, where nothing is left
+        for place in range(len(owners) - 1, count - 1, -1):
+            if step := steps.pop(place + 1, None):
+                level = [*map(sub, level, step)]
+            width = ends[place + 1] - ends[place]
+            cost = [one * width for one in level]
+            if own := self._own.pop(place, None):
+                cost = [*map(add, cost, own)]
+            read, written, fresh, read_usd, written_usd, fresh_usd, unpriced = cost
+            if read + written + fresh > 0:
+                amount = Amount(
+                    read, written, fresh, 0.0, unpriced, read_usd, written_usd, fresh_usd
+                )
+                left.append((owners[place], amount))
+        del owners[count:], ends[count + 1 :]
+        if count in steps or any(level):
+            steps[count] = [*map(sub, steps.get(count) or [0.0] * _WIDTH, level)]
         return left
 
     def charge(self, usage: Usage, rates: TokenRates, before: float) -> None:
         """Share the input of a request among the parts, which begin after `before` tokens of it."""
-        scale = (usage.prompt_tokens - before) / self.weight if self.weight else 0.0
+        weight, whole = self._ends[-1], usage.prompt_tokens
+        scale = (whole - before) / weight if weight else 0.0
         if scale <= 0:
             return
         read = usage.cache_read_input_tokens
-        ends = (read, read + usage.cache_creation_input_tokens, usage.prompt_tokens)
-        places = [0.0, *(max(0.0, min(self.weight, (end - before) / scale)) for end in ends)]
-        places[-1] = self.weight
-        for (start, end), rate in zip(
-            pairwise(places), (rates.read, rates.written, rates.fresh), strict=True
-        ):
-            if end > start:
-                self._share(start, end, rate, scale)
+        kept = read + usage.cache_creation_input_tokens
+        first = max(0.0, min(weight, (read - before) / scale))
+        second = max(0.0, min(weight, (kept - before) / scale))
+        if first > 0:
+            self._share(0.0, first, _READ, rates, scale)
+        if second > first:
+            self._share(first, second, _WRITTEN, rates, scale)
+        if weight > second:
+            self._share(second, weight, _FRESH, rates, scale)
 
-    def _share(self, start: float, end: float, rate: Amount, scale: float) -> None:
+    def _share(self, start: float, end: float, kind: int, rates: TokenRates, scale: float) -> None:
         """Charge what lies between two places at a rate for each token."""
         ends, many = self._ends, len(self._owners)
         first = min(bisect_right(ends, start) - 1, many - 1)
         last = min(bisect_right(ends, end) - 1, many)
         if start > ends[first]:  # only the rest of this part
             stop = min(end, ends[first + 1])
-            self._own[first].add(rate, (stop - start) * scale)
+            _add(self._own, first, kind, (stop - start) * scale, rates)
             first += 1
         if last < many and last >= first and end > ends[last]:  # only the beginning of this one
-            self._own[last].add(rate, (end - ends[last]) * scale)
+            _add(self._own, last, kind, (end - ends[last]) * scale, rates)
         if last > first:
-            self._steps[first].add(rate, scale)
-            self._steps[last].add(rate, -scale)
+            _add(self._steps, first, kind, scale, rates)
+            _add(self._steps, last, kind, -scale, rates)
+
+
+def _add(sums: dict[int, _Sums], place: int, kind: int, tokens: float, rates: TokenRates) -> None:
+    """Add tokens of a class to the sums at a place."""
+    known = sums.get(place)
+    if known is None:
+        known = sums[place] = [0.0] * _WIDTH
+    known[kind] += tokens
+    known[_USD + kind] += tokens * rates[kind]
+    known[_UNPRICED] += tokens * rates.unpriced
 
 
 def split(usage: Usage, start: float, end: float) -> Sequence[float]:

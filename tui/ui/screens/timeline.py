@@ -227,8 +227,8 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
             facts.append(
                 f"{plural(len(breaks), 'cache restart')}{f', {money(lost)}' if lost else ''}"
             )
-        if known.inputs:
-            facts.append(f"{tokens(known.inputs[-1])} in the last request")
+        if known.inputs.values:
+            facts.append(f"{tokens(known.inputs.values[-1])} in the last request")
         if running := known.running():
             facts.append(f"now: {one_line(running[-1].label)}")
         title = Content.assemble(

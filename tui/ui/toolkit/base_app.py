@@ -169,6 +169,17 @@ class BaseScreen(Widget):
         if focused in screen._dirty_widgets:  # noqa: SLF001
             self.echo(focused)
 
+    def _compositor_refresh(self) -> None:
+        """Draw what has changed, unless an opaque screen hides it: Textual would draw that one
+        again, whole, and a screen that comes back is drawn whole anyway."""
+        own: Any = self
+        top: Widget = own.app.screen
+        if top is self or top.styles.background.a < 1:
+            cast("Any", super())._compositor_refresh()  # noqa: SLF001
+            return
+        own._dirty_widgets.clear()  # noqa: SLF001
+        own._compositor._dirty_regions.clear()  # noqa: SLF001
+
     def echo(self, widget: Widget) -> None:
         """Draw a key's effect on a widget at once: Textual's next frame may come 33 ms after the
         last one, and while an answer streams there often was one."""
