@@ -13,7 +13,7 @@ from typing import Any, Final
 from tui.context.labels import call_label, one_line
 from tui.context.record_index import continues
 from tui.context.timeline.axis import Passed, TimeAxis
-from tui.context.timeline.checks import check_in, verdict_of
+from tui.context.timeline.checks import check_in, covers, verdict_of
 from tui.context.timeline.lanes import LaneGroup, Sums
 from tui.context.timeline.sizes import ContextSizes
 from tui.context.timeline.steps import LANES, Kind, Marks, RequestInput, TimelineStep
@@ -273,6 +273,10 @@ class SessionTimeline:
             verdicts = self._work.verdicts
             step.turned = verdicts.get(step.check) != step.verdict
             verdicts[step.check] = step.verdict
+            if step.verdict == "green":
+                for other in [one for one, was in verdicts.items() if was == "red"]:
+                    if covers(step.check, other):
+                        del verdicts[other]
 
     def _passed(self, record: Record, passed: Passed) -> None:
         """Say where the axis leaves time out, or where the clock jumped."""
