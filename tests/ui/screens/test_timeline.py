@@ -36,6 +36,7 @@ from tui.ui.screens.sent_request import SentRequestScreen
 from tui.ui.screens.timeline import TimelineScreen
 from tui.ui.screens.timeline_moment import MomentOpener
 from tui.ui.widgets.conversation.items import AssistantItem
+from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.timeline_view import TimelineView
 
 
@@ -77,8 +78,10 @@ async def test_f9_opens_the_moment_that_is_now_and_follows_the_session() -> None
         await pilot.press("f9")
         await until(pilot, lambda: isinstance(app.screen, TimelineScreen))
         screen = cast("TimelineScreen", app.screen)
-        await until(pilot, lambda: "In prompt 1: “first”" in words(screen))
+        await until(pilot, lambda: "dearest prompt 1 “first”" in words(screen))
         assert "1 prompt" in words(screen, "title")
+        await pilot.press("s")
+        await until(pilot, lambda: "In prompt 1: “first”" in words(screen))
         app.conversation.submit("second")
         await until(pilot, lambda: len(items(app, AssistantItem)) == 2)
         screen.follow()
@@ -86,6 +89,23 @@ async def test_f9_opens_the_moment_that_is_now_and_follows_the_session() -> None
         assert "In prompt 2: “second”" in words(screen)
         await pilot.press("f9")
         await until(pilot, lambda: app.screen is app.chat)
+
+
+async def test_the_whole_session_is_told_until_the_cursor_is_moved_and_with_s_again() -> None:
+    for size in ((120, 33), (80, 24), (40, 12)):
+        async with looking(WorkedSession().made(8, 12), size) as (screen, pilot, _):
+            await until(pilot, lambda screen=screen: "money" in words(screen))
+            whole = words(screen)
+            heads = [line.split()[0] for line in whole.splitlines()]
+            assert heads[:4] == ["money", "context", "cache", "tests"]
+            assert screen.query_one("#moment", Static).size.height >= 4
+            assert str(screen.query_one("#moment-rule", PaneRule).title) == "the whole session"
+            await pilot.press("B")
+            await until(pilot, lambda screen=screen: "money" not in words(screen))
+            await pilot.press("s")
+            assert words(screen) == whole
+            await pilot.press("s")
+            assert "money" not in words(screen)
 
 
 async def test_a_number_is_that_of_the_prompt_where_it_begins() -> None:
@@ -110,7 +130,7 @@ async def test_enter_opens_the_request_as_it_was_sent() -> None:
         await pilot.press("f9")
         await until(pilot, lambda: isinstance(app.screen, TimelineScreen))
         screen = cast("TimelineScreen", app.screen)
-        await until(pilot, lambda: "In prompt 1" in words(screen))
+        await until(pilot, lambda: bool(screen.timeline.steps))
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, SentRequestScreen))
         title = str(app.screen.query_one("#title", Static).visual)

@@ -43,8 +43,8 @@ _SHORTENED: Final = late_pattern(
     r"(?<![|;&])\|\s*(?P<by>head|tail)\s+(?:-n\s*|--lines[= ]|-)?(?P<lines>\d+)\s*$"
 )
 _NOT_RUN: Final = late_pattern(
-    r"\s*(?:<tool_use_error>|Command (?:aborted|timed out)\s*$|.{0,40}(?:aborted|interrupted) by user"
-    r"|The user doesn't want to)"
+    r"\s*(?:<tool_use_error>|Command (?:aborted|timed out)\s*$"
+    r"|.{0,40}(?:aborted|interrupted) by user|The user doesn't want to)"
 )
 _RED_OUTPUT: Final = late_pattern(
     r"\b[1-9]\d* (?:failed|failing|errors?)\b|^FAILED\b|^FAIL\b|^\s*--- FAIL|test result: FAILED"

@@ -137,6 +137,10 @@ class SessionTimeline:
         """The breaks, the compactions and the other changes of what the model sees."""
         return [self.steps[step] for step in self.marks["context"].steps]
 
+    def red_checks(self) -> list[str]:
+        """The checks that were red when they were last run."""
+        return [check for check, verdict in self._work.verdicts.items() if verdict == "red"]
+
     def running(self) -> list[TimelineStep]:
         """What has begun and not ended: the request, and the calls."""
         work, found = self._work, list[TimelineStep]()
@@ -459,12 +463,14 @@ def _cache_lost(line: SessionTimeline, step: TimelineStep, sent: RequestInput) -
     lost = kept - sent.cached
     if lost < _LOST_TOKENS or lost < kept / 2:
         return
-    why = f" after {wait_time(idle)} without a request" if idle >= _CACHE_LIFE_S else ""
+    why, lost_by = "", "not kept by the server"
+    if idle >= _CACHE_LIFE_S:
+        why, lost_by = f" after {wait_time(idle)} without a request", "after a pause"
     if last.model != step.model:
-        why = f" for {step.model}: it was {last.model}'s"
+        why, lost_by = f" for {step.model}: it was {last.model}'s", "another model"
     label = f"The server had not kept its cache{why}: {lost:,} tokens paid for again"
     mark = TimelineStep("break", step.at, step.at, step.time, 0.0, label, step.record)
-    mark.tokens, mark.model, mark.usd = lost, step.model, None
+    mark.tokens, mark.model, mark.lost, mark.usd = lost, step.model, lost_by, None
     if price := work.price(step.model, line.prices):
         written, prompt = min(lost, sent.written), sent.tokens
         again = price.forecast(written=written, fresh=lost - written, prompt=prompt)
@@ -653,7 +659,8 @@ def _trouble(line: SessionTimeline, record: Record, data: dict[str, Any]) -> Non
     line.close_request("stopped" if stopped else "failed")
     if stopped:
         _work(line).sizes.add(record)
-    label = _words(record) or one_line(string_of(data.get("message"))) or record.type
+    label = _words(record) or one_line(string_of(data.get("message")))
+    label = label or ("stopped by you" if stopped else record.type)
     step = TimelineStep("trouble", line.now, line.now, record.time, 0.0, label, record.id)
     step.state = "stopped" if stopped else "failed"
     line.put(step, "trouble")

@@ -284,6 +284,7 @@ TIMELINE_KEYS = (
     Key("B", "mark('context', -1)", "", ""),
     Key("t", "turn(1)", "t, T", "where checks turned red or green next/before"),
     Key("T", "turn(-1)", "", ""),
+    Key("s", "sums", "s", "the whole session in a few lines, or the moment"),
     Key("x", "mark('trouble', 1)", "x, X", "next/previous error, retry or stop"),
     Key("X", "mark('trouble', -1)", "", ""),
     Key("plus,equals_sign", "zoom(1)", "+, -, 0", "zoom in, out, show all"),
