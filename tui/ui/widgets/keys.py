@@ -336,6 +336,7 @@ READ_SESSION_KEYS = (
 USAGE_KEYS = (
     Key("right,tab", "group(1)", "← →", "group by the next thing, or by the one before"),
     Key("left,shift+tab", "group(-1)", "", ""),
+    Key("s", "sort", "s", "the dearest prompts first, or all in their order"),
 )
 
 VERBOSE_KEYS = (
