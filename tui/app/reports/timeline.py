@@ -289,6 +289,29 @@ def step_words(step: TimelineStep) -> str:
     return " · ".join([label, *facts])
 
 
+def parts_lines(sent: RequestInput) -> list[str]:
+    """What a request was made of, by kind, the largest first."""
+    parts = [(name, size) for name, size in sent.parts._asdict().items() if size]
+    return [
+        f"{tokens(size):>7}  {f'{size / max(1, sent.tokens):.0%}'.replace('%', ' %'):>5}  {name}"
+        for name, size in sorted(parts, key=lambda part: -part[1])
+    ]
+
+
+def parts_change(before: RequestInput | None, after: RequestInput | None) -> str:
+    """How much more or less of each kind is in a request than in one before, largest first."""
+    if before is None or after is None:
+        return "as much"
+    was = before.parts._asdict()
+    changes = [(name, size - was[name]) for name, size in after.parts._asdict().items()]
+    said = [
+        f"{'+' if by > 0 else '−'}{tokens(abs(by))} {name}"
+        for name, by in sorted(changes, key=lambda change: -abs(change[1]))
+        if by
+    ]
+    return ", ".join(said) or "as much"
+
+
 def _input_lines(sent: RequestInput) -> Iterator[str]:
     if not sent.counted:
         yield f"About {tokens(sent.tokens)} tokens in: the server reported no count."
