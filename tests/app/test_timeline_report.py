@@ -119,6 +119,7 @@ def test_the_whole_session_in_a_few_lines_answers_what_is_asked_first() -> None:
     assert "2 compactions" in told["context"]
     breaks = [one for one in made.context_changes() if one.kind == "break"]
     assert told["cache"].startswith(f"{len(breaks)} restart")
+    assert "2× compaction" in told["cache"]
     reds = sum(one.turned and one.verdict == "red" for one in made.steps)
     assert f"turned red {reds} times" in told["tests"]
     assert ("red now" in told["tests"]) == bool(made.red_checks())

@@ -114,7 +114,7 @@ def _cache_words(timeline: SessionTimeline) -> str:
     usd: dict[str, float] = {}
     counts: dict[str, int] = {}
     for step in breaks:
-        why = _reason(step)
+        why = step.lost or "no reason known"
         counts[why] = counts.get(why, 0) + 1
         usd[why] = usd.get(why, 0.0) + (step.usd or 0.0)
     reasons = sorted(counts, key=lambda why: (-usd[why], -counts[why]))
@@ -124,13 +124,6 @@ def _cache_words(timeline: SessionTimeline) -> str:
     most = max(breaks, key=lambda one: (one.usd or 0.0, one.tokens))
     whys = [f"{counts[why]}× {why}{f' {money(usd[why])}' if usd[why] else ''}" for why in reasons]
     return f"{said}: {', '.join(whys[:_DEAREST])} · dearest at {_clock(timeline, most)}"
-
-
-def _reason(step: TimelineStep) -> str:
-    """Why the cache restarted, short enough to be counted."""
-    if not step.lost:
-        return one_line(step.label.partition(":")[0].partition(" (")[0])
-    return step.lost
 
 
 def _tests_words(timeline: SessionTimeline) -> str:

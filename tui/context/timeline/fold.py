@@ -19,6 +19,7 @@ from tui.context.timeline.sizes import ContextSizes
 from tui.context.timeline.steps import LANES, Kind, Marks, RequestInput, TimelineStep
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field
+from tui.core.fact_words import break_reason
 from tui.core.formatting import plural, tokens, wait_time
 from tui.core.messages import (
     Block,
@@ -610,6 +611,7 @@ def _break(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
     step.tokens = _whole(data.get("tokens"))
     step.usd = float(usd) if isinstance(usd, int | float) else None if step.tokens else 0.0
     step.note = "forecast" if step.usd else ""
+    step.lost = break_reason(string_of(data.get("reason")))
     work.broken = line.put(step, "context")
 
 
