@@ -5,6 +5,7 @@ from __future__ import annotations
 import cProfile
 
 from tests.context.worked_session import WorkedSession
+from tests.support.spent_session import Told, said, usage
 from tui.app.reports.timeline import (
     moment_lines,
     overview,
@@ -106,13 +107,7 @@ def test_the_whole_session_in_a_few_lines_answers_what_is_asked_first() -> None:
     made = worked()
     told = dict(overview(made))
     assert list(told)[:4] == ["money", "context", "cache", "tests"]
-    dearest = max(
-        zip(
-            made.spent.between([*made.marks["prompt"].times, made.now + 1]),
-            range(1, 9),
-            strict=True,
-        )
-    )
+    dearest = max(zip(_costs(made), range(1, 9), strict=True))
     assert told["money"].startswith(f"${made.spent.total:.2f} · dearest prompt {dearest[1]} “")
     assert f"” ${dearest[0]:.2f}" in told["money"]
     assert "when fullest" in told["context"]
@@ -123,6 +118,25 @@ def test_the_whole_session_in_a_few_lines_answers_what_is_asked_first() -> None:
     reds = sum(one.turned and one.verdict == "red" for one in made.steps)
     assert f"turned red {reds} times" in told["tests"]
     assert ("red now" in told["tests"]) == bool(made.red_checks())
+
+
+def _costs(made: SessionTimeline) -> list[float]:
+    """What each prompt has cost, by its steps."""
+    steps = (prompt_steps(made, str(n)) for n in range(1, len(made.marks["prompt"]) + 1))
+    return [sum(one.usd or 0.0 for one in each if one.kind != "break") for each in steps]
+
+
+def test_a_clock_that_jumps_back_moves_no_cost_to_another_prompt() -> None:
+    told = Told()
+    for seconds in (10, -3600, 31_536_000):
+        told.step = seconds
+        told.prompt("Look")
+        told.step = 10
+        told.answer(usage(10, 20, 50_000), *said("It is so."))
+    made = SessionTimeline()
+    made.extend(told.records)
+    assert len(set(made.prompt_costs)) == 1
+    assert sum(made.prompt_costs) == made.spent.total
 
 
 def test_the_whole_of_nothing_is_said_in_words() -> None:
@@ -142,3 +156,10 @@ def test_the_legend_fits_and_explains_the_marks_where_there_is_room() -> None:
     assert all(len(text.rstrip()) <= width for width, text in texts.items())
     assert "! cache restart" in texts[118]
     assert "✗ red" in texts[198]
+
+
+def test_no_label_is_cut_however_narrow_the_picture() -> None:
+    made = worked()
+    wide = {row.label for row in picture(made, whole(made), 80, 30)}
+    narrow = {row.label for row in picture(made, whole(made), 40, 30)}
+    assert {"context", "prompts", "cache", "tests"} <= narrow & wide

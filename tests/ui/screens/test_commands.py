@@ -213,5 +213,7 @@ async def test_usage_groups_by_what_is_asked_for_and_by_the_arrows() -> None:
         assert screen.table.by == "file"
         await pilot.press("left", "left")
         assert screen.table.by == "kind"
+        about = screen.query_one("#about", Static)
+        await until(pilot, lambda: str(about.visual) == "Nothing was spent yet.")
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is app.chat)

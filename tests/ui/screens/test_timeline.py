@@ -288,7 +288,7 @@ async def test_without_colors_the_parts_differ_by_their_characters(monkeypatch: 
 async def test_a_long_session_is_drawn_while_it_is_read_and_keys_are_served(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    slices, pictures = list[int](), list[int]()
+    slices, pictures, told = list[int](), list[int](), set[str]()
     extend, show = SessionTimeline.extend, TimelineView.show
 
     def extended(timeline: SessionTimeline, records: Sequence[Record]) -> None:
@@ -297,6 +297,7 @@ async def test_a_long_session_is_drawn_while_it_is_read_and_keys_are_served(
 
     def shown(view: TimelineView, timeline: SessionTimeline, cursor: int) -> None:
         pictures.append(timeline.count)
+        told.add(str(view.screen.query_one("#moment-rule", PaneRule).title))
         show(view, timeline, cursor)
 
     monkeypatch.setattr(SessionTimeline, "extend", extended)
@@ -308,6 +309,7 @@ async def test_a_long_session_is_drawn_while_it_is_read_and_keys_are_served(
         assert max(slices) <= 200
         assert len(pictures) > 2
         assert screen.view.cursor == 0
+        assert "what has been read so far" in told
 
 
 async def test_another_session_is_drawn_below_from_its_first_prompt_on(

@@ -68,9 +68,8 @@ def _money_words(timeline: SessionTimeline) -> str:
 
 def _dearest(timeline: SessionTimeline) -> list[tuple[TimelineStep, float]]:
     """The prompts that cost most, with what they cost."""
-    prompts = timeline.marks["prompt"]
-    sums = timeline.spent.between([*prompts.times, timeline.now + 1])
-    pairs = heapq.nlargest(_DEAREST, zip(sums, prompts.steps, strict=True))
+    prompts = timeline.marks["prompt"].steps
+    pairs = heapq.nlargest(_DEAREST, zip(timeline.prompt_costs, prompts, strict=True))
     return [(timeline.steps[step], usd) for usd, step in pairs if usd > 0]
 
 
@@ -103,7 +102,9 @@ def _fullest_words(timeline: SessionTimeline) -> str:
 def _shares(sent: RequestInput) -> str:
     parts = sorted(sent.parts._asdict().items(), key=lambda part: -part[1])
     return ", ".join(
-        f"{size / sent.tokens:.0%} {name}".replace("%", " %") for name, size in parts[:3] if size
+        f"{size / sent.tokens:.0%} {name}".replace("%", " %")
+        for name, size in parts[:3]
+        if size * 200 > sent.tokens
     )
 
 

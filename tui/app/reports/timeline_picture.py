@@ -99,7 +99,7 @@ def aligned(timelines: Sequence[SessionTimeline]) -> list[Window]:
 
 def label_width(width: int) -> int:
     """The cells of the labels in a picture of that width."""
-    return LABEL if width >= NARROW else 6
+    return LABEL if width >= NARROW else 7
 
 
 def picture(

@@ -110,6 +110,8 @@ class SessionTimeline:
     """The tokens of each of them, and those that were not cached."""
     news: array[int] = field(default_factory=lambda: array("l"))
     spent: Sums = field(default_factory=Sums)
+    prompt_costs: array[float] = field(default_factory=lambda: array("d"))
+    """What each prompt has cost, as far as prices are known."""
     changed: Sums = field(default_factory=Sums)
     """How many files steps changed, as often as they did."""
     reds: array[int] = field(default_factory=lambda: array("l"))
@@ -218,6 +220,8 @@ class SessionTimeline:
             self.unpriced += 1
         elif usd:
             self.spent.add(self.now, usd)
+            if self.prompt_costs:
+                self.prompt_costs[-1] += usd
         return usd
 
     def close_request(self, state: str, note: str = "") -> None:
@@ -393,6 +397,7 @@ def _prompt(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None
         step = TimelineStep("prompt", line.now, line.now, record.time, 0.0, label, record.id)
         step.number = work.prompts
         line.put(step, "prompt")
+        line.prompt_costs.append(0.0)
 
 
 def _request(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:

@@ -253,7 +253,8 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         width = self.size.width - 2
         self.set_class(self._sums, "-sums")
         if self._sums:
-            rule.title = Content.styled("the whole session", "$text-muted")
+            read = "what has been read so far" if self._reading else "the whole session"
+            rule.title = Content.styled(read, "$text-muted")
             text.update(Content("\n").join(_sums(known, width)))
             return
         place = min(view.cursor, len(known.steps) - 1)

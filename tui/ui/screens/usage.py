@@ -188,6 +188,8 @@ class UsageScreen(TableDialog[None]):
         self.rows.show(len(table.rows), self._parts, cursor=cursor)
         if table.rows:
             self.row_moved(self.rows.cursor)
+        elif self._tables:
+            self.put("about", "\n".join(self._usage.said()))
 
     def _tabs(self) -> Content:
         """The groupings; where there is no room for all, the one that is shown."""
