@@ -351,3 +351,11 @@ def test_one_odd_value_anywhere_is_folded(first: int) -> None:
             type_ = str(line.pop("type", ""))
             made.add(Record(type_, f"{n:020x}", None, time, line))
         assert made.steps, said
+
+
+def test_a_compaction_of_another_program_counts_no_messages() -> None:
+    session = WorkedSession()
+    asked(session)
+    session.add("compaction", 2, summary="All was done.")
+    (step,) = [one for one in folded(session.records).steps if one.kind == "compaction"]
+    assert step.label == "summarized"

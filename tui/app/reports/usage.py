@@ -54,7 +54,7 @@ class SessionUsage:
         session = self._agent.session
         return usage_tables(self._live.follow(session.records, session.elsewhere))
 
-    def said(self) -> Sequence[str]:
+    def summary(self) -> Sequence[str]:
         """The session's cost in words."""
         return [spoken_total(self._agent.spending())]
 

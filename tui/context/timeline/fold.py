@@ -582,7 +582,8 @@ def _compaction(line: SessionTimeline, record: Record, data: dict[str, Any]) -> 
     work.sizes.compact(record)
     work.explained_break = True
     before, after = (_whole(data.get(f"tokens_{name}")) for name in ("before", "after"))
-    label = f"{plural(_whole(data.get('messages_removed')), 'message')} summarized"
+    removed = _whole(data.get("messages_removed"))
+    label = f"{plural(removed, 'message')} summarized" if removed else "summarized"
     step = TimelineStep("compaction", work.before, line.now, record.time, 0.0, label, record.id)
     step.seconds, step.tokens = line.now - work.before, max(0, before - after)
     step.model, reason = string_of(data.get("model")), string_of(data.get("reason"))

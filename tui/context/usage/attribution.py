@@ -138,7 +138,7 @@ def attribute(
     made = _Attributor(prices, cwd)
     for record, path in _paths(records):
         made.take(record, path, billed=record.id not in skip)
-    return made.found()
+    return made.attribution()
 
 
 class LiveAttribution:
@@ -162,7 +162,7 @@ class LiveAttribution:
             for record in records[self._count : count]:
                 self._take(record, records)
         self._count, self._last = count, records[count - 1] if count else None
-        return self._made.found()
+        return self._made.attribution()
 
     def _begin(self, records: Sequence[Record], elsewhere: Sequence[Record]) -> None:
         self._made, self._elsewhere, self._path = (
@@ -236,7 +236,7 @@ class _Attributor:
         self._found.cut_off += billed and record.type in _UNPAID
         self._owners.learn(record)
 
-    def found(self) -> Attribution:
+    def attribution(self) -> Attribution:
         """What all records so far have cost. More can be taken in after it."""
         self._settle_row()
         self._found.titles = {str(n): title for n, title in enumerate(self._owners.titles, 1)}

@@ -55,7 +55,7 @@ _REST: Final = 10
 """Looks that are left out for each second that the last one took."""
 
 
-class Usage(Protocol):
+class UsageSource(Protocol):
     """What a session has cost, kept up to date."""
 
     @property
@@ -67,7 +67,7 @@ class Usage(Protocol):
         """The rows of each grouping now, and what else there is to say. Blocks."""
         ...
 
-    def said(self) -> Sequence[str]:
+    def summary(self) -> Sequence[str]:
         """The session's cost in words."""
         ...
 
@@ -95,7 +95,7 @@ class UsageScreen(TableDialog[None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#rows"
 
-    def __init__(self, usage: Usage, by: str = "prompt") -> None:
+    def __init__(self, usage: UsageSource, by: str = "prompt") -> None:
         """`by` is the grouping to begin with."""
         super().__init__(classes="-table")
         self._usage, self._by = usage, by
@@ -189,7 +189,7 @@ class UsageScreen(TableDialog[None]):
         if table.rows:
             self.row_moved(self.rows.cursor)
         elif self._tables:
-            self.put("about", "\n".join(self._usage.said()))
+            self.put("about", "\n".join(self._usage.summary()))
 
     def _tabs(self) -> Content:
         """The groupings; where there is no room for all, the one that is shown."""
@@ -225,7 +225,7 @@ class UsageScreen(TableDialog[None]):
         said = [row_words(table.rows[index], self._total)]
         if self._by_time and (dearest := dearest_words(table)):
             said.append(dearest)
-        said += [*self._notes, *self._usage.said()]
+        said += [*self._notes, *self._usage.summary()]
         colours = [(text, f"${_VARIABLES[look]}") for look, text in legend()]
         self.put("about", Content("\n").join([Content.assemble(*colours), *map(Content, said)]))
 
