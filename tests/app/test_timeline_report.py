@@ -5,14 +5,16 @@ from __future__ import annotations
 import cProfile
 
 from tests.context.worked_session import WorkedSession
+from tests.support.spent_session import Told, said, usage
 from tui.app.reports.timeline import (
     moment_lines,
+    overview,
     prompt_steps,
     step_line,
     timeline_json,
     timeline_report,
 )
-from tui.app.reports.timeline_picture import Window, label_width, picture, whole
+from tui.app.reports.timeline_picture import Window, label_width, legend, picture, whole
 from tui.context.timeline import SessionTimeline
 
 
@@ -27,7 +29,7 @@ def test_the_report_says_where_money_context_and_cache_went_and_what_is_red() ->
     text = "\n".join(timeline_report(made).lines)
     assert "8 prompts, 99 requests" in text
     assert f"${made.spent.total:.2f}." in text
-    assert "Dearest: request" in text
+    assert "Dearest: prompt" in text
     assert "Fullest at request" in text
     assert "% thinking" in text or "% results" in text
     assert "Cache restarted" in text
@@ -99,3 +101,65 @@ def test_a_picture_costs_so_many_calls_however_long_the_session() -> None:
         calls.append(sum(entry.callcount for entry in profile.getstats()))
     assert max(calls) < 28_000  # 8 ms; 45,000 were 23 ms
     assert calls[1] < calls[0] * 1.2
+
+
+def test_the_whole_session_in_a_few_lines_answers_what_is_asked_first() -> None:
+    made = worked()
+    told = dict(overview(made))
+    assert list(told)[:4] == ["money", "context", "cache", "tests"]
+    dearest = max(zip(_costs(made), range(1, 9), strict=True))
+    assert told["money"].startswith(f"${made.spent.total:.2f} · dearest prompt {dearest[1]} “")
+    assert f"” ${dearest[0]:.2f}" in told["money"]
+    assert "when fullest" in told["context"]
+    assert "2 compactions" in told["context"]
+    breaks = [one for one in made.context_changes() if one.kind == "break"]
+    assert told["cache"].startswith(f"{len(breaks)} restart")
+    assert "2× compaction" in told["cache"]
+    reds = sum(one.turned and one.verdict == "red" for one in made.steps)
+    assert f"turned red {reds} times" in told["tests"]
+    assert ("red now" in told["tests"]) == bool(made.red_checks())
+
+
+def _costs(made: SessionTimeline) -> list[float]:
+    """What each prompt has cost, by its steps."""
+    steps = (prompt_steps(made, str(n)) for n in range(1, len(made.marks["prompt"]) + 1))
+    return [sum(one.usd or 0.0 for one in each if one.kind != "break") for each in steps]
+
+
+def test_a_clock_that_jumps_back_moves_no_cost_to_another_prompt() -> None:
+    told = Told()
+    for seconds in (10, -3600, 31_536_000):
+        told.step = seconds
+        told.prompt("Look")
+        told.step = 10
+        told.answer(usage(10, 20, 50_000), *said("It is so."))
+    made = SessionTimeline()
+    made.extend(told.records)
+    assert len(set(made.prompt_costs)) == 1
+    assert sum(made.prompt_costs) == made.spent.total
+
+
+def test_the_whole_of_nothing_is_said_in_words() -> None:
+    assert dict(overview(SessionTimeline())) == {
+        "money": "nothing was spent",
+        "context": "nothing was sent yet",
+        "tests": "no checks were run",
+        "time": "0 s of work",
+    }
+    unknown = dict(overview(worked(2, model="nobody-knows-1")))
+    assert "isn't known" in unknown["money"]
+    assert "$" not in unknown["money"]
+
+
+def test_the_legend_fits_and_explains_the_marks_where_there_is_room() -> None:
+    texts = {width: "".join(piece for piece, _ in legend(width)) for width in range(8, 200)}
+    assert all(len(text.rstrip()) <= width for width, text in texts.items())
+    assert "! cache restart" in texts[118]
+    assert "✗ red" in texts[198]
+
+
+def test_no_label_is_cut_however_narrow_the_picture() -> None:
+    made = worked()
+    wide = {row.label for row in picture(made, whole(made), 80, 30)}
+    narrow = {row.label for row in picture(made, whole(made), 40, 30)}
+    assert {"context", "prompts", "cache", "tests"} <= narrow & wide

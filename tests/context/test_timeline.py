@@ -167,6 +167,10 @@ def test_checks_turn_red_and_green_by_their_exit_codes() -> None:
         ("./gradlew clean build", "gradlew clean build"),
         ("python -m unittest", "unittest"),
         ("make check", "make check"),
+        ("mise run test:ci 2>&1", "mise run test:ci"),
+        ("just fmt && just lint", "just lint"),
+        ("npx tsgo --noEmit", "tsgo"),
+        ("mise run fmt", ""),
         ("pip install pytest", ""),
         ("grep -r pytest .", ""),
         ("cat pytest.ini", ""),
@@ -185,7 +189,16 @@ def test_a_check_is_known_by_its_command(command: str, check: str) -> None:
         ("pytest", 1, "", "red"),
         ("pytest | tail -3", 0, "== 2 failed, 30 passed in 3.1s ==", "red"),
         ("pytest | tail -3", 0, "== 30 passed in 3.1s ==", "green"),
-        ("npm run build 2>&1 | tail -3", 0, "dist/index.js", ""),
+        ("npm run build 2>&1 | tail -3", 0, "dist/index.js", "green"),
+        ("npm run build 2>&1 | tail -1", 0, "Waiting: error TS2307", "red"),
+        ("npm run build | node judge.js", 0, "dist/index.js", ""),
+        ("mise run test 2>&1 | head -2", 0, "ok  a\nok  b", ""),
+        ("mise run test 2>&1 | head -9", 0, "ok  a\nok  b", "green"),
+        ("mise run test 2>&1 | head -9", 0, "    --- FAIL: TestRewind (0.98s)", "red"),
+        ("npm run check 2>&1 | grep -E 'error|warning'", 1, "(no output)", "green"),
+        ("npm run check 2>&1 | grep -E 'error|warning'", 0, "Found 1 warning.", ""),
+        ("npm run check 2>&1 | grep 'error TS'", 0, "a.ts(1,2): error TS2307: no", "red"),
+        ("npm test | grep passed", 1, "", ""),
         ("set -o pipefail; pytest | tail", 0, "2 failed", "green"),
         ("pytest; echo done", 0, "1 failed\ndone", "red"),
         ("python -m unittest", 0, "Ran 2 tests in 0.1s\n\nOK", "green"),
@@ -198,6 +211,26 @@ def test_a_check_behind_a_pipe_is_judged_by_what_it_says(
 ) -> None:
     result = {"details": {"exit_code": code}, "content": [{"type": "text", "text": output}]}
     assert verdict_of(command, result) == verdict
+
+
+@pytest.mark.parametrize(
+    "output",
+    ["Command aborted", "<tool_use_error>Sibling tool call errored</tool_use_error>"],
+)
+def test_a_check_that_was_stopped_has_no_verdict(output: str) -> None:
+    result = {"is_error": True, "content": [{"type": "text", "text": output}]}
+    assert verdict_of("npm test", result) == ""
+    assert verdict_of("npm test", {**result, "content": []}) == "red"
+
+
+def test_a_check_is_green_again_with_that_of_the_project() -> None:
+    session = WorkedSession()
+    asked(session)
+    run(session, "npx tsc --noEmit", 1, n=0)
+    run(session, "npx vitest", 1, n=1)
+    run(session, "npm run check", 0, n=2)
+    run(session, "npm test", 0, n=3)
+    assert list(folded(session.records).reds) == [1, 2, 1, 0]
 
 
 def test_files_that_a_call_changed_are_named() -> None:
@@ -321,3 +354,11 @@ def test_one_odd_value_anywhere_is_folded(first: int) -> None:
             type_ = str(line.pop("type", ""))
             made.add(Record(type_, f"{n:020x}", None, time, line))
         assert made.steps, said
+
+
+def test_a_compaction_of_another_program_counts_no_messages() -> None:
+    session = WorkedSession()
+    asked(session)
+    session.add("compaction", 2, summary="All was done.")
+    (step,) = [one for one in folded(session.records).steps if one.kind == "compaction"]
+    assert step.label == "summarized"

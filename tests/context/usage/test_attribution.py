@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 from collections.abc import Sequence
 from math import isclose
 from pathlib import Path
@@ -10,12 +11,19 @@ from typing import Any
 
 import pytest
 
+from tests.context.worked_session import WorkedSession
 from tests.golden.sessions import sessions
 from tests.support.generated_session import played
 from tests.support.spent_session import HAIKU, OPUS, OTHER, Told, call, said, spent_session, usage
 from tui.agent.limits import session_cost
 from tui.context.usage.amounts import Amount, total_of
-from tui.context.usage.attribution import GROUPINGS, Attribution, Grouping, attribute
+from tui.context.usage.attribution import (
+    GROUPINGS,
+    Attribution,
+    Grouping,
+    LiveAttribution,
+    attribute,
+)
 from tui.core.config import Price
 from tui.core.dataclass import replace
 from tui.core.paths import folders
@@ -260,3 +268,41 @@ def test_records_without_sense_cost_nothing_and_stop_nothing() -> None:
     told.tell("assistant", content=[], model=OPUS, usage=usage(0, 9))
     told.tell("sub_agent", spent="nothing")
     check(told.records)
+
+
+def test_what_is_followed_adds_up_to_what_is_read_at_once() -> None:
+    records = spent_session()
+    live = LiveAttribution({}, cwd="/w")
+    followed = [live.follow(records[:count]) for count in range(1, len(records) + 1)][-1]
+    whole = attribute(records, {}, cwd="/w")
+    for by in GROUPINGS:
+        told, wanted = followed.rows(by), whole.rows(by)
+        assert told.keys() == wanted.keys()
+        for name, amount in wanted.items():
+            assert isclose(told[name].usd, amount.usd, abs_tol=1e-9), (by, name)
+            assert isclose(told[name].tokens, amount.tokens, abs_tol=1e-3), (by, name)
+    assert (followed.titles, followed.cut_off) == (whole.titles, whole.cut_off)
+
+
+def test_only_what_is_new_of_a_session_is_read_again() -> None:
+    records = WorkedSession().made(9, 12)
+    live = LiveAttribution({}, cwd="/w")
+    live.follow(records[:-6])
+    profile = cProfile.Profile()
+    profile.runcall(live.follow, records)
+    (taken,) = (
+        entry.callcount
+        for entry in profile.getstats()
+        if not isinstance(entry.code, str) and entry.code.co_name == "bills_of"
+    )
+    assert taken <= 2 * 6  # it yields: once more for each bill
+
+
+def test_a_rewind_is_followed_from_the_beginning() -> None:
+    records = spent_session()
+    live = LiveAttribution({}, cwd="/w")
+    live.follow(records)
+    kept, left = records[:6], tuple(records[6:])
+    told = live.follow(kept, left)
+    whole = attribute(records, {}, cwd="/w")
+    assert isclose(told.total.usd, whole.total.usd)

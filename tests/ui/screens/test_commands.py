@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from textual.widgets import Static
 
 from tests.support.script import MODEL, Hold
 from tests.support.world import World
@@ -15,6 +16,7 @@ from tui.core.paths import folders
 from tui.ui.screens.help import HelpScreen, HelpTable
 from tui.ui.screens.usage import UsageScreen
 from tui.ui.widgets.conversation.items import (
+    AssistantItem,
     NoticeItem,
 )
 from tui.ui.widgets.keys import HELP
@@ -173,6 +175,33 @@ async def test_the_start_card_names_the_files_in_the_prompt() -> None:
         assert not card.folded
 
 
+async def test_usage_follows_a_session_and_sorts_its_prompts_by_what_they_cost() -> None:
+    world = World()
+    world.scripts.extend([turn(*answer(f"{n}.")) for n in range(5)])
+    async with running(world) as (app, pilot):
+        for n in range(4):
+            await say(pilot, f"prompt {n}")
+            await until(pilot, lambda n=n: len(items(app, AssistantItem)) == n + 1)
+        await say(pilot, "/usage")
+        await until(pilot, lambda: isinstance(app.screen, UsageScreen))
+        screen = app.screen
+        assert isinstance(screen, UsageScreen)
+        await until(pilot, lambda: len(screen.table.rows) == 4)
+        assert screen.rows.cursor == 3
+        about = screen.query_one("#about", Static)
+        assert "Dearest: " in str(about.visual)
+        app.conversation.submit("one more")
+        await until(pilot, lambda: len(items(app, AssistantItem)) == 5)
+        screen.follow()
+        await until(pilot, lambda: len(screen.table.rows) == 5)
+        assert screen.rows.cursor == 4
+        await pilot.press("s")
+        costs = [row.amount.usd for row in screen.table.rows]
+        assert costs == sorted(costs, reverse=True)
+        assert screen.rows.cursor == 0
+        assert "Dearest: " not in str(about.visual)
+
+
 async def test_usage_groups_by_what_is_asked_for_and_by_the_arrows() -> None:
     async with running(World()) as (app, pilot):
         await say(pilot, "/usage tool")
@@ -184,5 +213,7 @@ async def test_usage_groups_by_what_is_asked_for_and_by_the_arrows() -> None:
         assert screen.table.by == "file"
         await pilot.press("left", "left")
         assert screen.table.by == "kind"
+        about = screen.query_one("#about", Static)
+        await until(pilot, lambda: str(about.visual) == "Nothing was spent yet.")
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is app.chat)

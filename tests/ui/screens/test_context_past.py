@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from textual.pilot import Pilot
@@ -14,11 +15,14 @@ from tests.support.agents import events_of, make_agent
 from tests.support.foreign import Codex, Pi, codex, pi
 from tests.support.provider import ScriptedProvider, call
 from tests.support.provider import say as says
+from tests.support.spent_session import spent_session
 from tests.support.world import World
 from tests.ui.screens.driving import WIDE, app_of, session_open, until
 from tui.agent.agent import Agent
+from tui.context.timeline import SessionTimeline
 from tui.core.clock import SystemClock
 from tui.core.facts import Overlay
+from tui.core.formatting import tokens
 from tui.core.paths import folders
 from tui.session import copies, importers
 from tui.session.session import Session
@@ -132,6 +136,25 @@ async def test_enter_shows_an_item_as_the_model_saw_it_then(tmp_path: Path) -> N
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, SentRequestScreen))
         assert "one two three" in pilot.app.screen.query_one(FilePane).view.text()
+
+
+async def test_a_request_of_another_program_is_told_by_its_kinds() -> None:
+    agent: Any = SimpleNamespace(
+        session=SimpleNamespace(records=spent_session()),
+        models=SimpleNamespace(window=200_000),
+    )
+    app = app_of(World())
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: session_open(app))
+        screen = ContextPastScreen(agent, SessionTimeline({}))
+        await app.push_screen(screen)
+        await until(pilot, lambda: "as estimated" in text_of(screen, "empty"))
+        told = text_of(screen, "empty").splitlines()
+        sent = next(one.sent for one in reversed(screen.timeline.steps) if one.sent)
+        kinds = {line.split()[-1]: line.split()[0] for line in told if "%" in line}
+        assert kinds == {name: tokens(size) for name, size in sent.parts._asdict().items() if size}
+        assert "Its items can't be listed" in told[-1]
+        assert "Compared with request" in text_of(screen, "moment")
 
 
 @asynccontextmanager

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import structs
 from textual.pilot import Pilot
@@ -41,6 +41,7 @@ from tui.app.dialog_data import BranchQuestion, BranchRow, ShownLine
 from tui.app.doctor import Check, Subject
 from tui.app.reports.hooks import hook_rows
 from tui.app.reports.skills import skill_rows
+from tui.app.reports.usage import usage_tables
 from tui.app.reports.why import WhyAnswer
 from tui.app.services import SessionChoice
 from tui.context.blame import FileBlame, LineOrigin, RecordedStep
@@ -572,10 +573,10 @@ def spent(*pressed: str) -> Callable[[Stage], Shot]:
 
     def shot(stage: Stage) -> Shot:
         async def show(pilot: Pilot[None]) -> None:
-            screen = UsageScreen(
-                asyncio.to_thread(attribute, spent_session(), {}, cwd="/w"),
-                "Session: $0.42 for 12 requests; last prompt: — for 1 request.",
-            )
+            said = ["Session: $0.42 for 12 requests; last prompt: — for 1 request."]
+            tables = usage_tables(attribute(spent_session(), {}, cwd="/w"))
+            usage: Any = SimpleNamespace(version=0, read=lambda: tables, summary=lambda: said)
+            screen = UsageScreen(usage)
             await pilot.app.push_screen(screen)
             await until(pilot, lambda: bool(screen.table.rows))
             await pilot.press(*pressed)

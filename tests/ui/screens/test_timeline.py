@@ -38,6 +38,7 @@ from tui.ui.screens.timeline import TimelineScreen
 from tui.ui.screens.timeline_moment import MomentOpener
 from tui.ui.toolkit.compositor import draw_now
 from tui.ui.widgets.conversation.items import AssistantItem
+from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.timeline_view import TimelineView
 
 
@@ -79,8 +80,10 @@ async def test_f9_opens_the_moment_that_is_now_and_follows_the_session() -> None
         await pilot.press("f9")
         await until(pilot, lambda: isinstance(app.screen, TimelineScreen))
         screen = cast("TimelineScreen", app.screen)
-        await until(pilot, lambda: "In prompt 1: “first”" in words(screen))
+        await until(pilot, lambda: "dearest prompt 1 “first”" in words(screen))
         assert "1 prompt" in words(screen, "title")
+        await pilot.press("s")
+        await until(pilot, lambda: "In prompt 1: “first”" in words(screen))
         app.conversation.submit("second")
         await until(pilot, lambda: len(items(app, AssistantItem)) == 2)
         screen.follow()
@@ -88,6 +91,23 @@ async def test_f9_opens_the_moment_that_is_now_and_follows_the_session() -> None
         assert "In prompt 2: “second”" in words(screen)
         await pilot.press("f9")
         await until(pilot, lambda: app.screen is app.chat)
+
+
+async def test_the_whole_session_is_told_until_the_cursor_is_moved_and_with_s_again() -> None:
+    for size in ((120, 33), (80, 24), (40, 12)):
+        async with looking(WorkedSession().made(8, 12), size) as (screen, pilot, _):
+            await until(pilot, lambda screen=screen: "money" in words(screen))
+            whole = words(screen)
+            heads = [line.split()[0] for line in whole.splitlines()]
+            assert heads[:4] == ["money", "context", "cache", "tests"]
+            assert screen.query_one("#moment", Static).size.height >= 4
+            assert str(screen.query_one("#moment-rule", PaneRule).title) == "the whole session"
+            await pilot.press("B")
+            await until(pilot, lambda screen=screen: "money" not in words(screen))
+            await pilot.press("s")
+            assert words(screen) == whole
+            await pilot.press("s")
+            assert "money" not in words(screen)
 
 
 @pytest.mark.usefixtures("painted")
@@ -147,7 +167,7 @@ async def test_enter_opens_the_request_as_it_was_sent() -> None:
         await pilot.press("f9")
         await until(pilot, lambda: isinstance(app.screen, TimelineScreen))
         screen = cast("TimelineScreen", app.screen)
-        await until(pilot, lambda: "In prompt 1" in words(screen))
+        await until(pilot, lambda: bool(screen.timeline.steps))
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, SentRequestScreen))
         title = str(app.screen.query_one("#title", Static).visual)
@@ -305,7 +325,7 @@ async def test_without_colors_the_parts_differ_by_their_characters(monkeypatch: 
 async def test_a_long_session_is_drawn_while_it_is_read_and_keys_are_served(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    slices, pictures = list[int](), list[int]()
+    slices, pictures, told = list[int](), list[int](), set[str]()
     extend, show = SessionTimeline.extend, TimelineView.show
 
     def extended(timeline: SessionTimeline, records: Sequence[Record]) -> None:
@@ -314,6 +334,7 @@ async def test_a_long_session_is_drawn_while_it_is_read_and_keys_are_served(
 
     def shown(view: TimelineView, timeline: SessionTimeline, cursor: int) -> None:
         pictures.append(timeline.count)
+        told.add(str(view.screen.query_one("#moment-rule", PaneRule).title))
         show(view, timeline, cursor)
 
     monkeypatch.setattr(SessionTimeline, "extend", extended)
@@ -325,6 +346,7 @@ async def test_a_long_session_is_drawn_while_it_is_read_and_keys_are_served(
         assert max(slices) <= 200
         assert len(pictures) > 2
         assert screen.view.cursor == 0
+        assert "what has been read so far" in told
 
 
 async def test_another_session_is_drawn_below_from_its_first_prompt_on(

@@ -70,6 +70,7 @@ def sent(stage: Stage) -> Shot:
 
 
 PICTURES: Pictures = {
+    "the whole session": Picture(TimelineScreen, at()),
     "whole": Picture(TimelineScreen, at("home", "n", "n", "n", "b")),
     "closer": Picture(TimelineScreen, at("home", "t", "plus", "plus", "plus", "plus"), state=True),
     "the context then": Picture(ContextPastScreen, then),

@@ -13,6 +13,7 @@ from tui.core.formatting import duration, moment_of, money, plural, tokens, wait
 from tui.core.text_cleaning import one_line
 
 _DEAREST: Final = 3
+_LABEL_CHARS: Final = 24
 KINDS: Final[Mapping[str, str]] = {
     "prompt": "prompt",
     "request": "request",
@@ -35,6 +36,129 @@ def timeline_report(timeline: SessionTimeline, title: str = "") -> Report:
     broke the cache, when checks turned red."""
     rows = [*_totals(timeline), *_fullest(timeline), *_breaks(timeline), *_checks(timeline)]
     return Report(title or "Timeline", rows, notes=tuple(_doubts(timeline)))
+
+
+def overview(timeline: SessionTimeline) -> list[tuple[str, str]]:
+    """The session in a few lines, each with its head, the four that are asked for most first: where
+    the money went, why the context filled, what broke the cache, when checks turned red."""
+    lines = [
+        ("money", _money_words(timeline)),
+        ("context", _fullest_words(timeline)),
+        ("cache", _cache_words(timeline)),
+        ("tests", _tests_words(timeline)),
+        ("time", _time_words(timeline)),
+        ("trouble", _trouble_words(timeline)),
+    ]
+    return [(head, text) for head, text in lines if text]
+
+
+def _money_words(timeline: SessionTimeline) -> str:
+    total = timeline.spent.total
+    if timeline.unpriced:
+        unknown = f"the price of {plural(timeline.unpriced, 'answer')} isn't known"
+        said = f"{money(total)}, and {unknown}" if total else unknown
+    elif not total:
+        return "nothing was spent"
+    else:
+        said = money(total)
+    if dearest := [f"{_quoted(step)} {money(usd)}" for step, usd in _dearest(timeline)]:
+        said += f" · dearest prompt {', '.join(dearest)}"
+    return said
+
+
+def _dearest(timeline: SessionTimeline) -> list[tuple[TimelineStep, float]]:
+    """The prompts that cost most, with what they cost."""
+    prompts = timeline.marks["prompt"].steps
+    pairs = heapq.nlargest(_DEAREST, zip(timeline.prompt_costs, prompts, strict=True))
+    return [(timeline.steps[step], usd) for usd, step in pairs if usd > 0]
+
+
+def _quoted(step: TimelineStep) -> str:
+    label = one_line(step.label)
+    short = label if len(label) <= _LABEL_CHARS else f"{label[: _LABEL_CHARS - 1].rstrip()}…"
+    return f"{step.number} “{short}”"
+
+
+def _clock(timeline: SessionTimeline, step: TimelineStep) -> str:
+    """The time of a step, with its day where the session has several."""
+    when, last = moment_of(step.time), moment_of(timeline.steps[-1].time)
+    if when is None:
+        return "time unknown"
+    here = when.astimezone()
+    same = last is not None and last.astimezone().date() == here.date()
+    return f"{here:%H:%M}" if same else f"{here:%d %b %H:%M}"
+
+
+def _fullest_words(timeline: SessionTimeline) -> str:
+    if (step := _fullest_step(timeline)) is None or step.sent is None:
+        return "nothing was sent yet"
+    compactions = sum(one.kind == "compaction" for one in timeline.context_changes())
+    said = (
+        f"{tokens(step.sent.tokens)} when fullest, {_clock(timeline, step)}: {_shares(step.sent)}"
+    )
+    return f"{said} · {plural(compactions, 'compaction')}" if compactions else said
+
+
+def _shares(sent: RequestInput) -> str:
+    parts = sorted(sent.parts._asdict().items(), key=lambda part: -part[1])
+    return ", ".join(
+        f"{size / sent.tokens:.0%} {name}".replace("%", " %")
+        for name, size in parts[:3]
+        if size * 200 > sent.tokens
+    )
+
+
+def _cache_words(timeline: SessionTimeline) -> str:
+    breaks = [one for one in timeline.context_changes() if one.kind == "break"]
+    if not breaks:
+        return "never restarted" if timeline.inputs else ""
+    usd: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    for step in breaks:
+        why = step.lost or "no reason known"
+        counts[why] = counts.get(why, 0) + 1
+        usd[why] = usd.get(why, 0.0) + (step.usd or 0.0)
+    reasons = sorted(counts, key=lambda why: (-usd[why], -counts[why]))
+    said = plural(len(breaks), "restart")
+    if any(step.usd for step in breaks):
+        said += f", {money(sum(usd.values()))}"
+    most = max(breaks, key=lambda one: (one.usd or 0.0, one.tokens))
+    whys = [f"{counts[why]}× {why}{f' {money(usd[why])}' if usd[why] else ''}" for why in reasons]
+    return f"{said}: {', '.join(whys[:_DEAREST])} · dearest at {_clock(timeline, most)}"
+
+
+def _tests_words(timeline: SessionTimeline) -> str:
+    steps = [timeline.steps[n] for n in timeline.marks["check"].steps]
+    if not steps:
+        return "no checks were run"
+    turns = [step for step in steps if step.turned and step.verdict == "red"]
+    if not turns:
+        return f"{plural(len(steps), 'check')}, never red"
+    times = "once" if len(turns) == 1 else f"{len(turns)} times"
+    last = ", ".join(
+        f"{_clock(timeline, step)} {step.check}" for step in turns[: -_DEAREST - 1 : -1]
+    )
+    now = f"red now: {', '.join(red)}" if (red := timeline.red_checks()) else "green now"
+    return f"{now} · turned red {times}, last {last}"
+
+
+def _time_words(timeline: SessionTimeline) -> str:
+    asked = timeline.lanes["question"].rows
+    waited = sum(lane.ends[n] - lane.starts[n] for lane in asked for n in range(len(lane.starts)))
+    said = f"{duration(timeline.now)} of work"
+    return f"{said} · {duration(waited)} waiting for you" if waited >= 1 else said
+
+
+def _trouble_words(timeline: SessionTimeline) -> str:
+    steps = [timeline.steps[n] for n in timeline.marks["trouble"].steps]
+    if not steps:
+        return ""
+    stops = sum(step.state == "stopped" for step in steps)
+    facts = [f"stopped {stops}×"] if stops else []
+    if others := len(steps) - stops:
+        facts.append(f"{others} errors and waits" if others > 1 else "1 error or wait")
+    last = steps[-1]
+    return f"{', '.join(facts)} · last {_clock(timeline, last)} {one_line(last.label)}"
 
 
 def prompt_steps(timeline: SessionTimeline, number: str) -> list[TimelineStep]:
@@ -180,6 +304,29 @@ def step_words(step: TimelineStep) -> str:
     return " · ".join([label, *facts])
 
 
+def parts_lines(sent: RequestInput) -> list[str]:
+    """What a request was made of, by kind, the largest first."""
+    parts = [(name, size) for name, size in sent.parts._asdict().items() if size]
+    return [
+        f"{tokens(size):>7}  {f'{size / max(1, sent.tokens):.0%}'.replace('%', ' %'):>5}  {name}"
+        for name, size in sorted(parts, key=lambda part: -part[1])
+    ]
+
+
+def parts_change(before: RequestInput | None, after: RequestInput | None) -> str:
+    """How much more or less of each kind is in a request than in one before, largest first."""
+    if before is None or after is None:
+        return "as much"
+    was = before.parts._asdict()
+    changes = [(name, size - was[name]) for name, size in after.parts._asdict().items()]
+    said = [
+        f"{'+' if by > 0 else '−'}{tokens(abs(by))} {name}"
+        for name, by in sorted(changes, key=lambda change: -abs(change[1]))
+        if by
+    ]
+    return ", ".join(said) or "as much"
+
+
 def _input_lines(sent: RequestInput) -> Iterator[str]:
     if not sent.counted:
         yield f"About {tokens(sent.tokens)} tokens in: the server reported no count."
@@ -214,21 +361,22 @@ def _totals(timeline: SessionTimeline) -> Iterator[str]:
         yield f"{drawn}, {known}what {answers} cost: the price isn't known."
         return
     yield f"{drawn}, {money(timeline.spent.total)}."
-    paid = (step for step in timeline.steps if step.usd and step.kind != "break")
-    for step in heapq.nlargest(_DEAREST, paid, key=lambda one: one.usd or 0.0):
-        yield f"Dearest: {KINDS[step.kind]} {step_words(step)}"
+    for step, usd in _dearest(timeline):
+        share = f"{usd / timeline.spent.total:.0%}".replace("%", " %")
+        yield f"Dearest: prompt {_quoted(step)} · {money(usd)} · {share}"
 
 
 def _fullest(timeline: SessionTimeline) -> Iterator[str]:
-    if not timeline.inputs.values:
-        return
+    step = _fullest_step(timeline)
+    if step is not None and (sent := step.sent) is not None:
+        yield f"Fullest at request {step.number}: {sent.tokens:,} tokens, {_shares(sent)}."
+
+
+def _fullest_step(timeline: SessionTimeline) -> TimelineStep | None:
+    if not timeline.inputs:
+        return None
     place, _ = timeline.inputs.largest(0, len(timeline.inputs.values))
-    step = timeline.steps[timeline.requests.steps[place]]
-    if (sent := step.sent) is None or not sent.tokens:
-        return
-    parts = sorted(sent.parts._asdict().items(), key=lambda part: -part[1])
-    shares = ", ".join(f"{size / sent.tokens:.0%} {name}" for name, size in parts[:3] if size)
-    yield f"Fullest at request {step.number}: {sent.tokens:,} tokens, {shares.replace('%', ' %')}."
+    return timeline.steps[timeline.requests.steps[place]]
 
 
 def _breaks(timeline: SessionTimeline) -> Iterator[str]:
@@ -254,8 +402,7 @@ def _checks(timeline: SessionTimeline) -> Iterator[str]:
     if not steps:
         return
     turns = [step for step in steps if step.turned]
-    last = {step.check: step for step in steps}
-    red = [one.check for one in last.values() if one.verdict == "red"]
+    red = timeline.red_checks()
     now = f"red when last run: {', '.join(red)}" if red else "all green when last run"
     yield f"{plural(len(steps), 'check')}, {now}."
     reds = [step for step in turns if step.verdict == "red"]

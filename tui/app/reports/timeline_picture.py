@@ -33,6 +33,13 @@ _EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
 _SHADES: Final = " ░▒▓█"
 TEXTURES: Final[Mapping[str, str]] = dict(zip(PARTS, "▓▒█░▚", strict=True))
 """The characters of the parts where there are no colors."""
+_SIGNS: Final = (
+    ("!", "error", "cache restart"),
+    ("▼", "warning", "compaction"),
+    ("○", "accent", "other change"),
+    ("✗", "error", "red"),
+    ("✓", "success", "green"),
+)
 _LANES: Final = {
     "request": ("model", "primary"),
     "call": ("calls", "accent"),
@@ -92,7 +99,7 @@ def aligned(timelines: Sequence[SessionTimeline]) -> list[Window]:
 
 def label_width(width: int) -> int:
     """The cells of the labels in a picture of that width."""
-    return LABEL if width >= NARROW else 6
+    return LABEL if width >= NARROW else 7
 
 
 def picture(
@@ -115,16 +122,21 @@ def _until(cells: Sequence[Cell], column: int) -> Sequence[Cell]:
 
 
 def legend(width: int, *, colors: bool = True) -> list[tuple[str, str]]:
-    """The parts of the context with their characters, as many as fit."""
+    """The parts of the context with their characters, then the marks below it: as many as fit."""
     pieces: list[tuple[str, str]] = []
     room = width
     for part in reversed(PARTS):
-        if (room := room - len(part) - 3) < 0:
+        if (room := room - len(part) - 4) < 0:
             break
         pieces += [("█" if colors else TEXTURES[part], part), (f" {part}  ", "muted")]
     words = "pale: from the cache"
     if colors and room >= len(words):
         pieces.append((words, "muted"))
+        room -= len(words)
+    for sign, role, name in _SIGNS:
+        if (room := room - len(name) - 4) < 0:
+            break
+        pieces += [(f"  {sign}", role), (f" {name}", "muted")]
     return pieces
 
 

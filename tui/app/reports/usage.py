@@ -14,7 +14,7 @@ from tui.app.reports.usage_table import (
     table_of,
     unknown_prices,
 )
-from tui.context.usage.attribution import Attribution, Grouping, attribute
+from tui.context.usage.attribution import Attribution, Grouping, LiveAttribution
 from tui.core.formatting import money, plural, tokens
 
 if TYPE_CHECKING:
@@ -32,10 +32,32 @@ def attribution_of(agent: Agent) -> Attribution:
     """Share out the bills of the agent's session, other branches included. Blocks: that of a long
     one takes a while."""
     session = agent.session
-    records = [*session.elsewhere, *session.records]
-    if session.elsewhere:
-        records.sort(key=lambda record: record.id)
-    return attribute(records, agent.models.prices, cwd=session.header.cwd)
+    live = LiveAttribution(agent.models.prices, cwd=session.header.cwd)
+    return live.follow(session.records, session.elsewhere)
+
+
+class SessionUsage:
+    """Where tokens and money of an agent's session went, kept up to date."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._live = LiveAttribution(agent.models.prices, cwd=agent.session.header.cwd)
+
+    @property
+    def version(self) -> object:
+        """Another value as soon as there is something new to tell."""
+        spending = self._agent.spending().session
+        return spending.requests, spending.usage.total, len(self._agent.session.elsewhere)
+
+    def read(self) -> tuple[dict[str, UsageTable], Sequence[str]]:
+        """The rows of each grouping now, and what else there is to say. Blocks: the first time it
+        takes a while for a long session."""
+        session = self._agent.session
+        return usage_tables(self._live.follow(session.records, session.elsewhere))
+
+    def summary(self) -> Sequence[str]:
+        """The session's cost in words."""
+        return [spoken_total(self._agent.spending())]
 
 
 def usage_tables(found: Attribution) -> tuple[dict[str, UsageTable], Sequence[str]]:
@@ -52,12 +74,15 @@ def spoken_total(spending: SessionCost) -> str:
     """The session's cost and that of its last prompt, in a sentence."""
     both = (("Session", spending.session), ("last prompt", spending.prompt))
     words = [
-        f"{name}: {money(spent.usd if spent.requests else None)} for "
-        f"{plural(spent.requests, 'request')}"
+        f"{name}: {money(spent.usd)} for {plural(spent.requests, 'request')}"
         for name, spent in both
+        if spent.requests
     ]
+    if not words:
+        return "Nothing was spent yet."
     share = spending.session.usage.cache_share
-    cached = "" if share is None else f"; {share:.0%} of the input came from the cache"
+    percent = "" if share is None else f"{share:.0%}".replace("%", " %")
+    cached = f"; {percent} of the input came from the cache" if percent else ""
     return f"{'; '.join(words)}{cached}."
 
 

@@ -39,6 +39,8 @@ NAMES: Final[Mapping[str, str]] = {
 """The groupings, with their names for people."""
 IN_ORDER: Final = frozenset({"day", "prompt", "brought"})
 """The groupings whose rows stand in the order of time."""
+_PATHS: Final = frozenset({"file", "repository"})
+"""The groupings whose names say most at their end."""
 _NOTHING: Final[Mapping[str, str]] = {
     "day": "(no date)",
     "model": "(model not named)",
@@ -57,6 +59,7 @@ _ASCII: Final[Mapping[Look, str]] = {"cached": ".", "new": "+", "output": "#"}
 _GAP: Final = 2
 _LEAST_NAME: Final = 12
 _MOST_BAR: Final = 60
+_SHORT: Final = 22
 UNKNOWN: Final = "price unknown"
 
 
@@ -104,6 +107,24 @@ def _by_cost(row: UsageRow) -> tuple[bool, float, float, str]:
     return not row.key, -row.amount.usd, -row.amount.tokens, row.name
 
 
+def by_cost(table: UsageTable) -> UsageTable:
+    """The same rows, the dearest first."""
+    return UsageTable(table.by, tuple(sorted(table.rows, key=_by_cost)))
+
+
+def dearest_words(table: UsageTable, most: int = 3) -> str:
+    """Name the dearest rows of a table; "" for one with few rows."""
+    if len(table.rows) <= most:
+        return ""
+    rows = by_cost(table).rows[:most]
+    said = [f"{_short(row.name)} {cost(row.amount)}" for row in rows]
+    return f"Dearest: {', '.join(said)}"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _SHORT else f"{name[: _SHORT - 1].rstrip()}…"
+
+
 def cost(amount: Amount) -> str:
     """The cost of an amount: "price unknown" where none is known, "$0.42 + ?" where a part is."""
     if not amount.unpriced:
@@ -141,6 +162,8 @@ class Columns:
     bar: int
     cost: int
     shown: tuple[str, ...]
+    paths: bool = False
+    """Names are cut at their beginning."""
 
     @classmethod
     def of(cls, table: UsageTable, width: int, cells: Width = len) -> Columns:
@@ -157,7 +180,7 @@ class Columns:
         room = max(4, width - fixed)
         name = min(wanted, max(_LEAST_NAME, room * 3 // 5), room)
         bar = min(_MOST_BAR, room - name - _GAP)
-        return cls(name, bar if bar >= 4 else 0, costs, shown)
+        return cls(name, bar if bar >= 4 else 0, costs, shown, table.by in _PATHS)
 
 
 _WIDTHS: Final[Mapping[str, int]] = {
@@ -200,7 +223,7 @@ def row_line(
 ) -> list[Piece]:
     """A row in its columns; `most` is the size of the longest bar, 0 for none."""
     quiet: Look = "" if row.key else "muted"
-    pieces: list[Piece] = [(quiet, _filled(row.name, columns.name, cells))]
+    pieces: list[Piece] = [(quiet, _filled(row.name, columns.name, cells, end=columns.paths))]
     if columns.bar:
         pieces.append(("", " " * _GAP))
         pieces += bar(row.amount, total, most, columns.bar, ascii_only=ascii_only)
@@ -296,13 +319,13 @@ def table_head(table: UsageTable, columns: Columns, cells: Width = len) -> str:
     return text
 
 
-def _filled(text: str, width: int, cells: Width) -> str:
-    """A text cut to its column, and filled up."""
+def _filled(text: str, width: int, cells: Width, *, end: bool = False) -> str:
+    """A text cut to its column, and filled up; with `end`, cut so that its end is seen."""
     if cells(text) > width:
-        text = text[: max(0, width - 1)]
+        text = text[1 - width :] if end else text[: max(0, width - 1)]
         while text and cells(text) > width - 1:
-            text = text[:-1]
-        text += "…"
+            text = text[1:] if end else text[:-1]
+        text = f"…{text}" if end else f"{text}…"
     return text + " " * (width - cells(text))
 
 

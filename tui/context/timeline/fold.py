@@ -14,12 +14,13 @@ from tui.context.failed_attempts import attempt_in
 from tui.context.labels import call_label, one_line
 from tui.context.record_index import continues
 from tui.context.timeline.axis import Passed, TimeAxis
-from tui.context.timeline.checks import check_in, verdict_of
+from tui.context.timeline.checks import check_in, covers, verdict_of
 from tui.context.timeline.lanes import CountSums, LaneGroup, Sums
 from tui.context.timeline.sizes import ContextSizes
 from tui.context.timeline.steps import LANES, Kind, Marks, RequestInput, TimelineStep
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field
+from tui.core.fact_words import break_reason
 from tui.core.formatting import plural, tokens, wait_time
 from tui.core.messages import (
     Block,
@@ -110,6 +111,8 @@ class SessionTimeline:
     """The tokens of each of them, and those that were not cached."""
     news: CountSums = field(default_factory=CountSums)
     spent: Sums = field(default_factory=Sums)
+    prompt_costs: array[float] = field(default_factory=lambda: array("d"))
+    """What each prompt has cost, as far as prices are known."""
     changed: Sums = field(default_factory=Sums)
     """How many files steps changed, as often as they did."""
     reds: array[int] = field(default_factory=lambda: array("l"))
@@ -140,6 +143,10 @@ class SessionTimeline:
     def context_changes(self) -> list[TimelineStep]:
         """The breaks, the compactions and the other changes of what the model sees."""
         return [self.steps[step] for step in self.marks["context"].steps]
+
+    def red_checks(self) -> list[str]:
+        """The checks that were red when they were last run."""
+        return [check for check, verdict in self._work.verdicts.items() if verdict == "red"]
 
     def running(self) -> list[TimelineStep]:
         """What has begun and not ended: the request, and the calls."""
@@ -217,6 +224,8 @@ class SessionTimeline:
             self.unpriced += 1
         elif usd:
             self.spent.add(self.now, usd)
+            if self.prompt_costs:
+                self.prompt_costs[-1] += usd
         return usd
 
     def count_attempt(self, record: Record) -> None:
@@ -283,6 +292,10 @@ class SessionTimeline:
             verdicts = self._work.verdicts
             step.turned = verdicts.get(step.check) != step.verdict
             verdicts[step.check] = step.verdict
+            if step.verdict == "green":
+                for other in [one for one, was in verdicts.items() if was == "red"]:
+                    if covers(step.check, other):
+                        del verdicts[other]
 
     def _passed(self, record: Record, passed: Passed) -> None:
         """Say where the axis leaves time out, or where the clock jumped."""
@@ -394,6 +407,7 @@ def _prompt(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None
         step = TimelineStep("prompt", line.now, line.now, record.time, 0.0, label, record.id)
         step.number = work.prompts
         line.put(step, "prompt")
+        line.prompt_costs.append(0.0)
 
 
 def _request(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
@@ -467,12 +481,14 @@ def _cache_lost(line: SessionTimeline, step: TimelineStep, sent: RequestInput) -
     lost = kept - sent.cached
     if lost < _LOST_TOKENS or lost < kept / 2:
         return
-    why = f" after {wait_time(idle)} without a request" if idle >= _CACHE_LIFE_S else ""
+    why, lost_by = "", "not kept by the server"
+    if idle >= _CACHE_LIFE_S:
+        why, lost_by = f" after {wait_time(idle)} without a request", "after a pause"
     if last.model != step.model:
-        why = f" for {step.model}: it was {last.model}'s"
+        why, lost_by = f" for {step.model}: it was {last.model}'s", "another model"
     label = f"The server had not kept its cache{why}: {lost:,} tokens paid for again"
     mark = TimelineStep("break", step.at, step.at, step.time, 0.0, label, step.record)
-    mark.tokens, mark.model, mark.usd = lost, step.model, None
+    mark.tokens, mark.model, mark.lost, mark.usd = lost, step.model, lost_by, None
     if price := work.price(step.model, line.prices):
         written, prompt = min(lost, sent.written), sent.tokens
         again = price.forecast(written=written, fresh=lost - written, prompt=prompt)
@@ -579,7 +595,8 @@ def _compaction(line: SessionTimeline, record: Record, data: dict[str, Any]) -> 
     work.sizes.compact(record)
     work.explained_break = True
     before, after = (_whole(data.get(f"tokens_{name}")) for name in ("before", "after"))
-    label = f"{plural(_whole(data.get('messages_removed')), 'message')} summarized"
+    removed = _whole(data.get("messages_removed"))
+    label = f"{plural(removed, 'message')} summarized" if removed else "summarized"
     step = TimelineStep("compaction", work.before, line.now, record.time, 0.0, label, record.id)
     step.seconds, step.tokens = line.now - work.before, max(0, before - after)
     step.model, reason = string_of(data.get("model")), string_of(data.get("reason"))
@@ -613,6 +630,7 @@ def _break(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
     step.tokens = _whole(data.get("tokens"))
     step.usd = float(usd) if isinstance(usd, int | float) else None if step.tokens else 0.0
     step.note = "forecast" if step.usd else ""
+    step.lost = break_reason(string_of(data.get("reason")))
     work.broken = line.put(step, "context")
 
 
@@ -663,7 +681,8 @@ def _trouble(line: SessionTimeline, record: Record, data: dict[str, Any]) -> Non
     line.close_request("stopped" if stopped else "failed")
     if stopped:
         _work(line).sizes.add(record)
-    label = _words(record) or one_line(string_of(data.get("message"))) or record.type
+    label = _words(record) or one_line(string_of(data.get("message")))
+    label = label or ("stopped by you" if stopped else record.type)
     step = TimelineStep("trouble", line.now, line.now, record.time, 0.0, label, record.id)
     step.state = "stopped" if stopped else "failed"
     line.put(step, "trouble")

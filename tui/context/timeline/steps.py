@@ -80,6 +80,8 @@ class TimelineStep:
     verdict: Verdict = ""
     turned: bool = False
     """The check has another verdict than when it was last run."""
+    lost: str = ""
+    """Of a break, its reason in a few words, as far as it is known."""
     tokens: int = 0
     """Of a break, the tokens that were cached again; of a compaction, those that it saved."""
 

@@ -29,6 +29,7 @@ import msgspec
 from tui.context.cache_cost import LIFE_S, LONG_LIFE_S
 from tui.context.failed_attempts import attempt_in
 from tui.context.overrides import content_of
+from tui.context.record_index import continues
 from tui.context.request_replay import SentFields, sent_fields
 from tui.context.rules.blocks import THINKING
 from tui.context.usage.amounts import Amount, TokenRates, merge, total_of
@@ -143,7 +144,51 @@ def attribute(
     with gc_pause():
         for record, path in _paths(records):
             made.take(record, path, billed=record.id not in skip)
-        return made.finish()
+        return made.attribution()
+
+
+class LiveAttribution:
+    """Shares out the bills of a session that grows: afterwards only what is new of it is read."""
+
+    def __init__(self, prices: Mapping[str, Price], *, cwd: str = "") -> None:
+        self._prices, self._cwd = prices, cwd
+        self._made = _Attributor(prices, cwd)
+        self._elsewhere: Sequence[Record] = ()
+        self._path: list[Record] = []
+        self._count = 0
+        self._last: Record | None = None
+
+    def follow(self, records: Sequence[Record], elsewhere: Sequence[Record] = ()) -> Attribution:
+        """Take in the records of the branch, and those `elsewhere` in the session. Blocks."""
+        count = len(records)  # more may come meanwhile
+        same = len(elsewhere) == len(self._elsewhere) and self._count > 0
+        if not same or not continues(records, self._count, self._last):
+            self._begin(records[:count], elsewhere)
+        else:
+            for record in records[self._count : count]:
+                self._take(record, records)
+        self._count, self._last = count, records[count - 1] if count else None
+        return self._made.attribution()
+
+    def _begin(self, records: Sequence[Record], elsewhere: Sequence[Record]) -> None:
+        self._made, self._elsewhere, self._path = (
+            _Attributor(self._prices, self._cwd),
+            elsewhere,
+            [],
+        )
+        every = [*elsewhere, *records]
+        if elsewhere:
+            every.sort(key=lambda record: record.id)
+        for record, self._path in _paths(every):
+            self._made.take(record, self._path, billed=True)
+
+    def _take(self, record: Record, records: Sequence[Record]) -> None:
+        """Take in a record at the end of the branch."""
+        path = self._path
+        if record.parent != (path[-1].id if path else None):
+            path = self._path = _path_to({one.id: one for one in records}, record.parent)
+        self._made.take(record, path, billed=True)
+        path.append(record)
 
 
 def _paths(records: Sequence[Record]) -> Iterator[tuple[Record, list[Record]]]:
@@ -220,9 +265,9 @@ class _Attributor:
         if not answered:
             self._owners.learn(record)
 
-    def finish(self) -> Attribution:
-        self._keep(0)
-        self._settle()
+    def attribution(self) -> Attribution:
+        """What all records so far have cost. More can be taken in after it."""
+        self._settle_row()
         self._found.titles = {str(n): title for n, title in enumerate(self._owners.titles, 1)}
         return self._found
 
@@ -230,13 +275,16 @@ class _Attributor:
 
     def _begin_day(self, day: str) -> None:
         if day != self._day or not self._groups:
-            row = self._row
-            self._keep(0)
-            self._settle()
-            for owner, weight in row:
-                self._costs.append(owner, weight)
+            self._settle_row()
             self._day = day
             self._groups = self._found.days.setdefault(day, {})
+
+    def _settle_row(self) -> None:
+        """Put down what everybody has cost so far; the row goes on."""
+        self._keep(0)
+        self._settle()
+        for owner, weight in self._row:
+            self._costs.append(owner, weight)
 
     def _put(self, by: Grouping, name: str, amount: Amount) -> None:
         rows = self._groups.get(by)

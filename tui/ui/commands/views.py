@@ -240,15 +240,13 @@ async def context(frontend: ScreenFrontend, _: str) -> None:
 
 async def usage(frontend: ScreenFrontend, words: str) -> None:
     """Show where tokens and money went, by what is asked for."""
-    from tui.app.reports.usage import GROUPED, attribution_of, spoken_total  # noqa: PLC0415 - as above
+    from tui.app.reports.usage import GROUPED, SessionUsage  # noqa: PLC0415 - as above
     from tui.ui.screens.usage import UsageScreen  # noqa: PLC0415
 
     if agent := frontend.conversation.open_agent():
-        by, said = words.strip().lower(), spoken_total(agent.spending())
+        by = words.strip().lower()
         frontend.app.push_screen(
-            UsageScreen(
-                asyncio.to_thread(attribution_of, agent), said, by if by in GROUPED else "prompt"
-            )
+            UsageScreen(SessionUsage(agent), by if by in GROUPED else "prompt")
         )
 
 

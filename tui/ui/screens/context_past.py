@@ -19,11 +19,11 @@ from tui.app.reports.context_changes import (
     changes_between,
     request_diff,
 )
-from tui.app.reports.timeline import moment_lines, moment_title
+from tui.app.reports.timeline import moment_lines, moment_title, parts_change, parts_lines
 from tui.context.masks import record_of
 from tui.context.past_context import UNTOLD, ContextThen, estimated_at, seen_at
 from tui.context.request_replay import RequestReplay
-from tui.context.timeline import SessionTimeline, TimelineStep
+from tui.context.timeline import RequestInput, SessionTimeline, TimelineStep
 from tui.context.token_ledger import Kind
 from tui.core.formatting import money, plural, tokens
 from tui.core.gc_pause import gc_pause
@@ -200,7 +200,7 @@ class ContextPastScreen(TableScreen[None]):
             known = f"{size}, {cached} cached"
             facts.insert(1, known if step.sent.counted else f"about {size}, not counted")
         if step.usd:
-            facts.append(money(step.usd))
+            facts.insert(-1, money(step.usd))
         self._say_title(" · ".join(facts))
         width = self.size.width - 2
         place = self.timeline.requests.steps[self.place]
@@ -215,9 +215,13 @@ class ContextPastScreen(TableScreen[None]):
         before = self._known.get(self._base)
         if seen is None or before is None:
             return "Rebuilding it from the record…"
-        if problem := seen.problem or before.problem:
-            return f"It can't be compared: {problem}."
+        if seen.problem or before.problem:
+            more = parts_change(self._sent(self._base), self._sent(self.place))
+            return f"Compared with request {self._step(self._base).number}, about {more}"
         return change_summary(before, seen, self._between())
+
+    def _sent(self, place: int) -> RequestInput | None:
+        return self._step(place).sent
 
     def _between(self) -> list[TimelineStep]:
         first, second = sorted((self._base, self.place))
@@ -237,13 +241,22 @@ class ContextPastScreen(TableScreen[None]):
         )
         self.put("columns", Content(context_rows.heading(max(20, width - 1))))
         problem = seen.problem if seen else ""
-        self.show_empty(f"This request can't be rebuilt: {problem}." if problem else "")
+        self.show_empty(self._without_items(problem) if problem else "")
         rule = self.query_one("#items-rule", PaneRule)
         told = "what its messages tell, about: the request isn't in the record"
         title = told if seen and seen.estimated else "what the model saw then"
         rule.title = Content.styled(title, "$text-warning")
         marked = "" if self._marked is None else f"compared with {self._step(self._marked).number}"
-        rule.right = Content.styled(marked or plural(len(items), "item"), "$text-muted")
+        count = "" if problem else plural(len(items), "item")
+        rule.right = Content.styled(marked or count, "$text-muted")
+
+    def _without_items(self, problem: str) -> str:
+        """What is known of a request that can't be rebuilt, such as one of another program."""
+        said = f"Its items can't be listed: {problem}."
+        sent = self._sent(self.place)
+        if sent is None or not sent.tokens:
+            return said
+        return "\n".join(["By kind, as estimated:", "", *parts_lines(sent), "", said])
 
     # Keys
 

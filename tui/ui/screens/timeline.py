@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
-from tui.app.reports.timeline import moment_lines, moment_title, prompt_steps
+from tui.app.reports.timeline import moment_lines, moment_title, overview, prompt_steps
 from tui.app.reports.timeline_picture import Window, aligned, legend
 from tui.context.timeline import SessionTimeline
 from tui.core.formatting import duration, money, plural, tokens
@@ -48,6 +48,7 @@ _KEYS: Final[Keys] = (
     ("n", "prompt"),
     ("b", "break"),
     ("t", "red/green"),
+    ("s", "sums"),
     ("+ -", "zoom"),
     ("e", "context then"),
     ("c", "compare"),
@@ -75,6 +76,7 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
     TimelineScreen #other, TimelineScreen #other-rule { display: none; }
     TimelineScreen.-two #other, TimelineScreen.-two #other-rule { display: block; }
     TimelineScreen.-short #moment { height: 3; }
+    TimelineScreen.-short.-sums #moment { height: 4; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(TIMELINE_KEYS),
@@ -94,9 +96,11 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (SHORT, "-high"), (TALL, "-tall")]
         self._agent, self._prices, self._opener = agent, prices, opener
         self.timeline = timeline or SessionTimeline(prices)
-        self._last, self._prompt = 0, prompt
+        self._last, self._drawn, self._prompt = 0, 0, prompt
         self.notice = NoticeLine(id="notice")
         self._reading = False
+        self._sums = not prompt
+        """The whole session is told in place of the moment: until the cursor is moved."""
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
@@ -177,6 +181,7 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         at_end = first or view.cursor >= self._last
         self._last = max(0, len(steps) - 1)
         view.show(self.timeline, self._last if at_end else view.cursor)
+        self._drawn = view.cursor
         self._show_texts()
         self._align()
 
@@ -208,9 +213,11 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         self._show_title()
         width = self.size.width - 2
         pieces = legend(width, colors=not cast("App[Any]", self.app).no_color)
-        styles = {"muted": "$text-muted"}
         roles = {"system": "$text-secondary", "tools": "$text-accent", "messages": "$text-primary"}
-        roles |= {"results": "$text-success", "thinking": "$text-muted"} | styles
+        roles |= {"results": "$text-success", "thinking": "$text-muted"}
+        roles |= {
+            name: f"$text-{name}" for name in ("muted", "accent", "success", "warning", "error")
+        }
         text = Content.assemble(*((piece, roles[role]) for piece, role in pieces))
         self.query_one("#legend", Static).update(text)
         self.query_one("#keys", Static).update(in_rows(_KEYS, width, rows=1))
@@ -243,9 +250,15 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
             rule.title = Content("")
             text.update("Nothing has happened yet.")
             return
+        width = self.size.width - 2
+        self.set_class(self._sums, "-sums")
+        if self._sums:
+            read = "what has been read so far" if self._reading else "the whole session"
+            rule.title = Content.styled(read, "$text-muted")
+            text.update(Content("\n").join(_sums(known, width)))
+            return
         place = min(view.cursor, len(known.steps) - 1)
         rule.title = Content.styled(moment_title(known, place), "$text-muted")
-        width = self.size.width - 2
         lines = [whole_words(one_line(line), width) for line in moment_lines(known, place)]
         text.update(
             Content("\n").join([Content.styled(lines[0], "bold"), *map(Content, lines[1:])])
@@ -257,6 +270,7 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         if event.view is not self.view:
             return
         self.notice.clear()
+        self._sums = self._sums and event.step == self._drawn
         self._show_moment()
         if self.has_class("-two"):
             if self.view.window is not None:
@@ -300,6 +314,11 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
             place = found
         where = "further on" if by > 0 else "before"
         self.notice.say(f"No check turned {where}." if len(checks) else "No checks were run.")
+
+    def action_sums(self) -> None:
+        """Tell the whole session in a few lines, or the moment under the cursor again."""
+        self._sums, self._drawn = not self._sums, self.view.cursor
+        self._show_moment()
 
     @work(group="open", exclusive=True)
     async def action_open(self) -> None:
@@ -350,3 +369,15 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
     def _say(self, problem: str) -> None:
         if problem:
             self.notice.say(problem)
+
+
+def _sums(timeline: SessionTimeline, width: int) -> list[Content]:
+    """The lines about the whole session, their heads below each other."""
+    lines = overview(timeline)
+    wide = max(len(head) for head, _ in lines) + 2
+    return [
+        Content.assemble(
+            (f"{head:<{wide}}", "$text-muted"), whole_words(one_line(text), width - wide)
+        )
+        for head, text in lines
+    ]

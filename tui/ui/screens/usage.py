@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
-from typing import ClassVar, Final
+import asyncio
+from collections.abc import Sequence
+from time import perf_counter
+from typing import ClassVar, Final, Protocol
 
 from rich.cells import cell_len
 from textual import work
@@ -13,13 +15,16 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from tui.app.reports.usage import GROUPED, usage_tables
+from tui.app.reports.usage import GROUPED
 from tui.app.reports.usage_table import (
+    IN_ORDER,
     NAMES,
     Columns,
     Look,
     Piece,
     UsageTable,
+    by_cost,
+    dearest_words,
     legend,
     longest,
     row_line,
@@ -27,7 +32,6 @@ from tui.app.reports.usage_table import (
     table_head,
     total_line,
 )
-from tui.context.usage.attribution import Attribution
 from tui.ui.screens.table_screen import TableDialog, tab_names
 from tui.ui.widgets.keys import USAGE_KEYS, bindings
 from tui.ui.widgets.row_list import Part, RowList
@@ -41,9 +45,31 @@ _LOOKS: Final[dict[Look, str]] = {
     "output": "primary",
     "warning": "warning",
 }
-_AROUND: Final = 10
-"""Rows of the box besides the list."""
+_AROUND: Final = 11
+_AROUND_TINY: Final = 2
+"""Rows of the box besides the list, and those on the smallest screens."""
 _BUSY: Final = "Adding up what each request was made of…"
+_FOLLOW_S: Final = 1.0
+"""Seconds between looks at what is new."""
+_REST: Final = 10
+"""Looks that are left out for each second that the last one took."""
+
+
+class UsageSource(Protocol):
+    """What a session has cost, kept up to date."""
+
+    @property
+    def version(self) -> object:
+        """Another value as soon as there is something new to tell."""
+        ...
+
+    def read(self) -> tuple[dict[str, UsageTable], Sequence[str]]:
+        """The rows of each grouping now, and what else there is to say. Blocks."""
+        ...
+
+    def summary(self) -> Sequence[str]:
+        """The session's cost in words."""
+        ...
 
 
 class UsageScreen(TableDialog[None]):
@@ -58,7 +84,7 @@ class UsageScreen(TableDialog[None]):
     UsageScreen #total { text-style: bold; }
     UsageScreen #rows { padding: 0 1; }
     UsageScreen #about {
-        height: auto; max-height: 6; padding: 0 1; color: $text-muted; border-top: solid $rule;
+        height: auto; max-height: 7; padding: 0 1; color: $text-muted; border-top: solid $rule;
     }
     UsageScreen.-short #about { max-height: 3; }
     UsageScreen.-tiny #about, UsageScreen.-tiny #head { display: none; }
@@ -69,17 +95,22 @@ class UsageScreen(TableDialog[None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#rows"
 
-    def __init__(self, found: Awaitable[Attribution], said: str, by: str = "prompt") -> None:
-        """`found` comes when the bills are shared out, which takes a while for a long session;
-        `said` is the session's cost in words."""
+    def __init__(self, usage: UsageSource, by: str = "prompt") -> None:
+        """`by` is the grouping to begin with."""
         super().__init__(classes="-table")
-        self._found, self._said, self._by = found, said, by
+        self._usage, self._by = usage, by
         self._tables: dict[str, UsageTable] = {}
         self._notes: Sequence[str] = ()
+        self._shown = UsageTable(by, ())
+        self._total = self._shown.total
+        self._columns_of: dict[int, Columns] = {}
         self._most = 0.0
+        self._dearest_first = self._reading = False
+        self._version: object = None
+        self._rest = 0
 
     def compose(self) -> ComposeResult:
-        with self.framed(Vertical(), "usage", ("← →", "grouping"), ("esc", "close")):
+        with self.framed(Vertical(), "usage", ("← →", "grouping"), ("s", "sort"), ("esc", "close")):
             yield Static(id="tabs")
             yield Static(id="head", markup=False)
             yield RowList(id="rows")
@@ -89,19 +120,43 @@ class UsageScreen(TableDialog[None]):
     def on_mount(self) -> None:
         self._show()
         self._fill()
+        self.set_interval(_FOLLOW_S, self.follow)
 
     def on_resize(self) -> None:
         self._show()
 
+    def follow(self) -> None:
+        """Show what was spent since."""
+        self._rest -= 1
+        if not self._reading and self._rest < 0 and self._usage.version != self._version:
+            self._fill()
+
     @work(exclusive=True)
     async def _fill(self) -> None:
-        """Show the rows as soon as they are there."""
-        self._tables, self._notes = usage_tables(await self._found)
-        self._show(cursor=None)
+        """Show the rows as soon as they are there. The cursor stays on its row, or at the end."""
+        self._reading, self._version = True, self._usage.version
+        try:
+            shown, cursor = self._shown.rows, self.rows.cursor
+            begun = perf_counter()
+            self._tables, self._notes = await asyncio.to_thread(self._usage.read)
+            self._rest = int((perf_counter() - begun) * _REST)
+        finally:
+            self._reading = False
+        at_end = self._by_time and cursor >= len(shown) - 1
+        self._show(cursor=None if not shown or at_end else self._place_of(shown[cursor].key))
+
+    def _place_of(self, key: str) -> int:
+        keys = [row.key for row in self.table.rows]
+        return keys.index(key) if key in keys else 0
 
     @property
     def table(self) -> UsageTable:
-        return self._tables.get(self._by) or UsageTable(self._by, ())
+        table = self._tables.get(self._by) or UsageTable(self._by, ())
+        return by_cost(table) if self._dearest_first else table
+
+    @property
+    def _by_time(self) -> bool:
+        return self._by in IN_ORDER and not self._dearest_first
 
     def action_group(self, step: int) -> None:
         """Group by the next thing, or by the one before."""
@@ -109,14 +164,21 @@ class UsageScreen(TableDialog[None]):
         self._by = GROUPED[at % len(GROUPED)]
         self._show(cursor=None)
 
+    def action_sort(self) -> None:
+        """Show the dearest prompts first, or all in their order."""
+        self._dearest_first = not self._dearest_first
+        self._show(cursor=None)
+
     def _show(self, cursor: int | None = 0) -> None:
-        table = self.table
+        table = self._shown = self.table
+        self._total, self._columns_of = table.total, {}
         if cursor is None:  # of what comes in time the last one, else the dearest
-            cursor = len(table.rows) - 1 if self._by in ("prompt", "brought") else 0
-        else:
+            cursor = len(table.rows) - 1 if self._by_time else 0
+        elif not cursor:
             cursor = self.rows.cursor
         self._most = longest(table)
-        self.rows.styles.height = max(1, min(len(table.rows), self.free_rows(_AROUND)))
+        around = _AROUND_TINY if self.has_class("-tiny") else _AROUND
+        self.rows.styles.height = max(1, min(len(table.rows), self.free_rows(around)))
         self.put("tabs", self._tabs())
         columns = self._columns(self.rows.row_width)
         self.put("head", Content(table_head(table, columns, cell_len)))
@@ -126,6 +188,8 @@ class UsageScreen(TableDialog[None]):
         self.rows.show(len(table.rows), self._parts, cursor=cursor)
         if table.rows:
             self.row_moved(self.rows.cursor)
+        elif self._tables:
+            self.put("about", "\n".join(self._usage.summary()))
 
     def _tabs(self) -> Content:
         """The groupings; where there is no room for all, the one that is shown."""
@@ -142,21 +206,26 @@ class UsageScreen(TableDialog[None]):
         )
 
     def _columns(self, width: int) -> Columns:
-        return Columns.of(self.table, max(20, width), cell_len)
+        found = self._columns_of.get(width)
+        if found is None:
+            found = self._columns_of[width] = Columns.of(self._shown, max(20, width), cell_len)
+        return found
 
     def _parts(self, index: int, width: int) -> Sequence[Part]:
-        table = self.table
+        table = self._shown
         pieces = row_line(
-            table.rows[index], table.total, self._most, self._columns(width), cell_len
+            table.rows[index], self._total, self._most, self._columns(width), cell_len
         )
         return [_part(piece) for piece in pieces]
 
     def row_moved(self, index: int) -> None:
-        table = self.table
+        table = self._shown
         if index >= len(table.rows):
             return
-        said = [row_words(table.rows[index], table.total)]
-        said += [*self._notes, self._said]
+        said = [row_words(table.rows[index], self._total)]
+        if self._by_time and (dearest := dearest_words(table)):
+            said.append(dearest)
+        said += [*self._notes, *self._usage.summary()]
         colours = [(text, f"${_VARIABLES[look]}") for look, text in legend()]
         self.put("about", Content("\n").join([Content.assemble(*colours), *map(Content, said)]))
 

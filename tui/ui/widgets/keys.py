@@ -284,6 +284,7 @@ TIMELINE_KEYS = (
     Key("B", "mark('context', -1)", "", ""),
     Key("t", "turn(1)", "t, T", "where checks turned red or green next/before"),
     Key("T", "turn(-1)", "", ""),
+    Key("s", "sums", "s", "the whole session in a few lines, or the moment"),
     Key("x", "mark('trouble', 1)", "x, X", "next/previous error, retry or stop"),
     Key("X", "mark('trouble', -1)", "", ""),
     Key("plus,equals_sign", "zoom(1)", "+, -, 0", "zoom in, out, show all"),
@@ -335,6 +336,7 @@ READ_SESSION_KEYS = (
 USAGE_KEYS = (
     Key("right,tab", "group(1)", "← →", "group by the next thing, or by the one before"),
     Key("left,shift+tab", "group(-1)", "", ""),
+    Key("s", "sort", "s", "the dearest prompts first, or all in their order"),
 )
 
 VERBOSE_KEYS = (
