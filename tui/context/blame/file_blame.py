@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from hashlib import sha256
@@ -44,6 +44,8 @@ from tui.core.git.history import (
     CommittedLine,
     HeadMove,
     adding_commit,
+    changed_in,
+    commits_made,
     committed_lines,
     committed_text,
     former_name,
@@ -51,8 +53,8 @@ from tui.core.git.history import (
     uncommitted_former_name,
     worktree_tops,
 )
-from tui.core.paths import Folders
-from tui.core.workspace import worktree_of
+from tui.core.paths import Folders, workspace_slug
+from tui.core.workspace import WORKTREES, checkout_of, worktree_of
 from tui.session import catalog
 from tui.session.checkpoints.entries import CheckpointError
 from tui.session.checkpoints.store import CheckpointStore, store_of
@@ -60,6 +62,8 @@ from tui.session.checkpoints.store import CheckpointStore, store_of
 FILE_BYTES_MAX: Final = 20_000_000
 """A larger file isn't followed line by line."""
 _RENAMES_MAX: Final = 20
+_COMMITS_MAX: Final = 50
+"""Commits that are looked at of worktrees whose sessions are gone."""
 _TEXTS_MAX: Final = 32
 """Contents whose lines are held at once."""
 _HEAD_S: Final = 1.0
@@ -166,6 +170,8 @@ class _Place:
     """Where HEAD went in this work tree, but for what was only committed."""
     made: frozenset[str] = frozenset()
     """The commits that were made in this work tree."""
+    commit: FileInCommit | None = None
+    """The file in a commit, where this is all that is left of the work tree."""
 
 
 class _Asking:
@@ -178,6 +184,7 @@ class _Asking:
         self._notes: list[str] = []
         self._checkout = _checkout(path.parent)
         self._files = self._session_files(path)
+        self._slugs = {file.stem for file in folders.checkpoints.glob("*.sqlite3")}
         self._stores: dict[str, CheckpointStore] = {}
         self._contents = _Contents()
         self._maps = _Maps(self._contents, b"")
@@ -185,6 +192,7 @@ class _Asking:
         self._names: list[str] = []
         self._places: dict[str, _Place] = {}
         self._orphaned: list[OrphanedCopy] = []
+        self._unrecorded: Mapping[str, int] = {}
 
     def key(self, data: bytes) -> bytes:
         """A hash of all that the answer is made of, as far as it is seen from outside."""
@@ -231,6 +239,10 @@ class _Asking:
             places.append(place)
             changes[str(path)] = self._doubted(self._chain(place, self._states(place)))
         self._places = {str(place.path): place for place in places}
+        self._unrecorded = self._unrecorded_commits(changes)
+        for place, change in list(self._committed_elsewhere(changes)):
+            self._places[str(place.path)] = place
+            changes[str(place.path)] = [change]
         self._maps = _Maps(self._contents, maps)
         try:
             tracer = Tracer(self)
@@ -313,6 +325,7 @@ class _Asking:
         tops = [
             *(map(Path, _tops(self._checkout)) if self._checkout else ()),
             *filter(None, (worktree_of(Path(one.root)) for one in self._sessions)),
+            *self._gone_worktrees(),
         ]
         main = own.parents[2] if own else None
         ours = (top.parents[2] for top in tops if worktree_of(top))
@@ -332,10 +345,72 @@ class _Asking:
         )
         return list(every)
 
+    def _gone_worktrees(self) -> list[Path]:
+        """The worktrees of which at least the checkpoints are left, by the names of their stores:
+        the sessions may be gone."""
+        top = worktree_of(self._path) or (self._checkout and self._checkout.top)
+        if not top:
+            return []
+        main = checkout_of(Path(os.path.realpath(top)))
+        named = ((slug, main.joinpath(*WORKTREES, slug.rpartition("-")[0])) for slug in self._slugs)
+        return sorted(top for slug, top in named if workspace_slug(top) == slug)
+
+    def _unrecorded_commits(self, changes: Mapping[str, Sequence[StateChange]]) -> dict[str, int]:
+        """The commits that were made in this repository, in worktrees of which no state is known,
+        and when: their sessions are gone."""
+        if self._checkout is None:
+            return {}
+        recorded = frozenset[str]().union(
+            *(
+                place.made
+                for path, place in self._places.items()
+                if changes[path] or not worktree_of(place.path)
+            )
+        )
+        with suppress(GitError):
+            made = commits_made(self._checkout)
+            return {commit: time for commit, time in made.items() if commit not in recorded}
+        return {}
+
+    def _in_commit(self, place: _Place, commit: str, name: str) -> FileInCommit | None:
+        """A file of a commit, for one of its work trees. Raises GitError."""
+        checkout = place.checkout or self._checkout
+        text = checkout and committed_text(checkout, commit, name)
+        if checkout is None or text is None:
+            return None
+        digest = self._contents.add(text.encode("utf-8", "surrogateescape"))
+        return FileInCommit(
+            checkout, commit, name, digest, made=place.made, unrecorded=self._unrecorded
+        )
+
+    def _committed_elsewhere(
+        self, changes: Mapping[str, Sequence[StateChange]]
+    ) -> Iterator[tuple[_Place, StateChange]]:
+        """The file as such commits have it, each as a work tree of its own: what is squashed leaves
+        no other trace."""
+        checkout, top = self._checkout, worktree_of(self._path)
+        if checkout is None or not self._unrecorded:
+            return
+        top = top or checkout.top
+        names = [
+            str(path.relative_to(top))
+            for path in (self._path, *map(Path, self._names))
+            if path.is_relative_to(top)
+        ]
+        known = {change.digest for found in changes.values() for change in found}
+        with suppress(GitError):
+            for commit, name in changed_in(checkout, self._unrecorded, names)[-_COMMITS_MAX:]:
+                place = _Place(checkout_of(top).joinpath(*WORKTREES, commit, name), None)
+                place.commit = self._in_commit(place, commit, name)
+                if place.commit and place.commit.digest not in known:
+                    time = float(self._unrecorded[commit])
+                    yield place, StateChange(place.commit.digest, (LOST,), time, first=True)
+
     def _find_checkpoints(self, place: _Place) -> None:
-        """Find the checkpoints that hold the file, and where HEAD went in its work tree."""
-        for root in {one.root for one in self._sessions if one.checkpoints}:
-            if not place.path.is_relative_to(root):
+        """Find the checkpoints that hold the file, of sessions that are gone as well, and where
+        HEAD went in its work tree."""
+        for root in map(str, place.path.parents):
+            if workspace_slug(Path(root)) not in self._slugs:
                 continue
             store = self._store(root)
             with suppress(CheckpointError):
@@ -459,7 +534,7 @@ class _Asking:
     def _merged(self, place: _Place, since: float, until: float) -> CommittedFile | None:
         """The file as git left it, if HEAD went elsewhere between two moments."""
         if place.checkout is None or not since:
-            return None
+            return place.commit
         moves = place.moves
         at = bisect_left(moves, since - _HEAD_S, key=lambda move: move.time)
         after = [move for move in moves[at:] if move.time <= until + _HEAD_S]
@@ -470,11 +545,8 @@ class _Asking:
             if path.is_relative_to(place.checkout.top):
                 name = str(path.relative_to(place.checkout.top))
                 with suppress(GitError):
-                    text = committed_text(place.checkout, after[-1].commit, name)
-                    if text is not None:
-                        digest = self._contents.add(text.encode("utf-8", "surrogateescape"))
-                        commit, made = after[-1].commit, place.made
-                        return FileInCommit(place.checkout, commit, name, digest, made)
+                    if file := self._in_commit(place, after[-1].commit, name):
+                        return file
         return None
 
     def _blame(self, origins: Sequence[StepOrigin], lines: Sequence[str]) -> FileBlame:

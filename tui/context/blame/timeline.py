@@ -29,6 +29,7 @@ from tui.session.checkpoints.history import PathHistory
 GONE: Final = "the checkpoint of that moment isn't kept any more"
 NO_RECORD: Final = "the session that took the checkpoint is gone, or its record of it"
 COPY_LEFT: Final = "a session that is gone edited a file like this one meanwhile"
+UNRECORDED: Final = "it was committed in a worktree whose session is gone, or by hand"
 AT_ONCE: Final = "several ran at once"
 JOB: Final = "a background command ran, and the person may have edited meanwhile"
 UNENDED: Final = "a command ran whose end was never recorded"

@@ -58,10 +58,11 @@ NOTHING: Final = Traced("", ())
 
 
 class LineSource(NamedTuple):
-    """The commit that a line came with, as a step, and its place in the file of that commit, by its
-    hash. None for a commit that was made here: the states of the file tell who wrote it."""
+    """The origin that a line has by the commit that it came with, and its place in the file of that
+    commit, by its hash. None for a commit that was made here: the states of the file tell who wrote
+    it."""
 
-    commit: RecordedStep | None
+    origin: StepOrigin | None
     digest: str
     place: int
 
@@ -277,7 +278,7 @@ class Tracer:
         origins = self.seen.get(source.digest, NOTHING).origins
         if source.place < len(origins):
             return origins[source.place]
-        return StepOrigin((source.commit,)) if source.commit else None
+        return source.origin
 
     def _worded(self, digest: str, found: list[StepOrigin | None], origin: StepOrigin) -> None:
         """Fill in the origins of new lines that one alone of those who may have made them was asked
@@ -320,10 +321,11 @@ class Tracer:
         return [(run.old + k, run.new + k) for run in runs for k in range(run.size)]
 
     def _copied(self, place: str, digest: str, found: list[StepOrigin | None]) -> None:
-        """Fill in the origins of blocks that another work tree has: git took them over, though HEAD
-        doesn't say so, as after a squash."""
-        for other, state in self.now.items():
-            if other == place or not state.origins or None not in found:
+        """Fill in the origins of blocks that another work tree has, or this one had on another
+        branch: git took them over, though HEAD doesn't say so, as after a squash."""
+        others = (state for other, state in self.now.items() if other != place)
+        for state in (*others, *self.left):
+            if not state.origins or None not in found:
                 continue
             lines = self.sources.lines(digest) or ()
             for j, i, size, _ in self._runs(state.digest, digest):
