@@ -56,7 +56,7 @@ from tui.core.git.history import (
 from tui.core.paths import Folders, workspace_slug
 from tui.core.workspace import WORKTREES, checkout_of, worktree_of
 from tui.session import catalog
-from tui.session.checkpoints.entries import CheckpointError
+from tui.session.checkpoints.entries import CheckpointError, PathEntry
 from tui.session.checkpoints.store import CheckpointStore, store_of
 
 FILE_BYTES_MAX: Final = 20_000_000
@@ -64,6 +64,10 @@ FILE_BYTES_MAX: Final = 20_000_000
 _RENAMES_MAX: Final = 20
 _COMMITS_MAX: Final = 50
 """Commits that are looked at of worktrees whose sessions are gone."""
+_MISSING_MAX: Final = 200
+"""Files that are missing which are compared with one that may be one of them, moved."""
+_GROWN: Final = 3
+"""A file that was moved is at most so many times as large as before, or as small."""
 _TEXTS_MAX: Final = 32
 """Contents whose lines are held at once."""
 _HEAD_S: Final = 1.0
@@ -193,6 +197,8 @@ class _Asking:
         self._places: dict[str, _Place] = {}
         self._orphaned: list[OrphanedCopy] = []
         self._unrecorded: Mapping[str, int] = {}
+        self._unseen_move: Path | None = None
+        """The file before a move that neither git nor a checkpoint has seen yet."""
 
     def key(self, data: bytes) -> bytes:
         """A hash of all that the answer is made of, as far as it is seen from outside."""
@@ -228,6 +234,8 @@ class _Asking:
             for view, _ in here.views
             for one in commands_running(here.path, self._sessions, view.root)
         ]
+        if not any(view.history.states for view, _ in here.views):
+            self._unseen_move = self._moved_since(here, data, lines)
         now = present(self._states(here), digest, changed, self._seen(here), running)
         roots = [self._path.parent, *(Path(one.root) for one in self._sessions)]
         self._orphaned = orphaned_copies(roots, self._contents.copies)
@@ -256,7 +264,7 @@ class _Asking:
 
     def _seen(self, place: _Place) -> float:
         """When the last checkpoint was taken that would hold the file: git has it, at least."""
-        if not self._committed_name:
+        if not self._committed_name and self._unseen_move is None:
             return 0.0
         return max((view.history.last for view, _ in place.views), default=0.0)
 
@@ -497,6 +505,32 @@ class _Asking:
                     old = name_before(checkout, commit, name)
                 if old:
                     return checkout.top / old
+        return self._unseen_move if path == self._path else None
+
+    def _moved_since(self, here: _Place, data: bytes, lines: Sequence[str]) -> Path | None:
+        """The file that the newest checkpoint has, that is missing now, and that this one was made
+        of: one with the same content, the same name first, else the one that is most alike."""
+        for view, store in here.views:
+            gone: list[tuple[Path, PathEntry]] = []
+            with suppress(CheckpointError):
+                gone = [
+                    (path, entry)
+                    for name, entry in store.newest_files()
+                    if entry.digest is not None
+                    and entry.size <= len(data) * _GROWN
+                    and len(data) <= entry.size * _GROWN
+                    and not os.path.lexists(path := Path(view.root) / name)
+                ]
+            gone.sort(key=lambda one: (one[0].name != here.path.name, one[0]))
+            digests = {str(path): entry.digest.hex() for path, entry in gone if entry.digest}
+            digest = sha256(data).hexdigest()
+            same = (path for path, one in digests.items() if one == digest)
+            texts = (
+                (path, self._contents.lines(one) or ())
+                for path, one in list(digests.items())[:_MISSING_MAX]
+            )
+            if old := next(same, "") or most_alike(lines, texts):
+                return Path(old)
         return None
 
     def _gone_with(self, path: Path, change: StateChange) -> Path | None:
