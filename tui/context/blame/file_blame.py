@@ -29,6 +29,7 @@ from tui.context.blame.timeline import (
     StateChange,
     StoreView,
     commands_running,
+    last_unrecorded,
     present,
     timeline,
 )
@@ -231,12 +232,14 @@ class _Asking:
         self._find_checkpoints(here)
         running = [
             one
-            for view, _ in here.views
-            for one in commands_running(here.path, self._sessions, view.root)
+            for root in {"", *(view.root for view, _ in here.views)}
+            for one in commands_running(here.path, self._sessions, root)
         ]
         if not any(view.history.states for view, _ in here.views):
             self._unseen_move = self._moved_since(here, data, lines)
-        now = present(self._states(here), digest, changed, self._seen(here), running)
+        gone = last_unrecorded((view for view, _ in here.views), self._sessions)
+        found, seen = self._states(here), self._seen(here)
+        now = present(found, digest, changed, seen=seen, gone=gone, running=running)
         roots = [self._path.parent, *(Path(one.root) for one in self._sessions)]
         self._orphaned = orphaned_copies(roots, self._contents.copies)
         changes = {str(self._path): self._doubted(self._chain(here, now))}
