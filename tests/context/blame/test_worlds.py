@@ -433,3 +433,29 @@ def test_what_is_squashed_of_a_branch_of_this_checkout_keeps_its_lines(tmp_path:
     session.save()
     assert all(true == said for _, true, said in world.told())
     world.close()
+
+
+def test_what_a_revert_brings_back_of_a_commit_that_no_state_shows_is_the_first_ones(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path / "world", 5)
+    session = world.session()
+    base = world.lines()
+    written = [(f"written_by_a_call_{n} = made_there({n})", "") for n in range(3)]
+    session.edit("edit_file", [*base, *written])
+    made = world.lines()
+    shown = [("by the person = written(by_hand)", "person"), *made]
+    world.put(world.root, shown)
+    world.commit(words="seen by nobody")
+    world.put(world.root, made)
+    world.tick()
+    session.edit("edit_file", base)
+    world.commit(words="taken away")
+    world.tick()
+    world.git("revert", "--no-edit", "HEAD")
+    world.after_git(world.root, shown)
+    world.tick()
+    session.prompt()
+    session.save()
+    assert [one for one in world.told() if one[1] != one[2]] == []
+    world.close()

@@ -8,7 +8,7 @@ what a rewind or git brought back, and what git took over from another state tha
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, cast
@@ -22,6 +22,8 @@ from tui.core.workspace import worktree_of
 
 _LEFT: Final = 16
 """States that git left, which it may bring back in part."""
+_LOOKED_BACK: Final = 64
+"""The last states in which a line is looked for that a merge brought back."""
 _LINE_CHARS: Final = 10
 """Letters and digits of one line that tell it from all others."""
 _REFORMATTED: Final[Mapping[str, Reformatted]] = {
@@ -253,10 +255,30 @@ class Tracer:
         if None not in found:
             return
         known = [*self.left, *(one for other, one in self.now.items() if other != place)]
+        self._take(digest, found, [one for one in known if one is not before], range(len(found)))
+        if merged is not None and None in found:
+            shared = self._shared(merged.digest, digest, "lines")  # formatted since
+            open_ = [(i, j) for i, j in shared if found[j] is None]
+            sources = merged.sources([i for i, _ in open_]) if open_ else ()
+            for (_, j), source in zip(open_, sources, strict=True):
+                found[j] = self._committed(source) if source else None
+            here = {j for (_, j), source in zip(open_, sources, strict=True) if source}
+            if any(found[j] is None for j in here):  # it is older than what is left
+                self._take(digest, found, [*self.seen.values()][-_LOOKED_BACK:], here)
+        self._put_elsewhere(before, digest, found)
+
+    def _take(
+        self,
+        digest: str,
+        found: list[StepOrigin | None],
+        states: Iterable[Traced],
+        places: Collection[int],
+    ) -> None:
+        """Fill in the origins of lines at some places from the states that share most of them."""
         matches = [
-            {j: state.origins[i] for i, j in self._shared(state.digest, digest)}
-            for state in known
-            if state.origins and state is not before
+            {j: state.origins[i] for i, j in self._shared(state.digest, digest) if j in places}
+            for state in states
+            if state.origins
         ]
         while matches:
             best = max(matches, key=lambda match: sum(found[j] is None for j in match))
@@ -266,13 +288,6 @@ class Tracer:
             for j in taken:
                 found[j] = best[j]
             matches.remove(best)
-        if merged is not None and None in found:
-            shared = self._shared(merged.digest, digest, "lines")  # formatted since
-            open_ = [(i, j) for i, j in shared if found[j] is None]
-            sources = merged.sources([i for i, _ in open_]) if open_ else ()
-            for (_, j), source in zip(open_, sources, strict=True):
-                found[j] = self._committed(source) if source else None
-        self._put_elsewhere(before, digest, found)
 
     def _committed(self, source: LineSource) -> StepOrigin | None:
         origins = self.seen.get(source.digest, NOTHING).origins
