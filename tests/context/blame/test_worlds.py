@@ -406,7 +406,8 @@ def test_what_a_session_that_is_gone_committed_in_a_worktree_is_uncertain(
     assert {said for _, true, said in told if true.startswith("call:")} == {"?"}
     assert all(true == said for _, true, said in told if not true.startswith("call:"))
     found = world.blame()
-    assert {"lost"} <= {step.kind for step in found.makers(len(told) - 1)}
+    assert {"lost"} < {step.kind for step in found.makers(len(told) - 1)}
+    assert found.origins[found.of[-1]].why
     world.close()
 
 

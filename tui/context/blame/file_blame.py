@@ -26,6 +26,7 @@ from tui.context.blame.timeline import (
     COPY_LEFT,
     LOST,
     PERSON,
+    UNRECORDED,
     StateChange,
     StoreView,
     commands_running,
@@ -415,7 +416,8 @@ class _Asking:
                 place.commit = self._in_commit(place, commit, name)
                 if place.commit and place.commit.digest not in known:
                     time = float(self._unrecorded[commit])
-                    yield place, StateChange(place.commit.digest, (LOST,), time, first=True)
+                    digest, makers = place.commit.digest, (LOST, PERSON)
+                    yield place, StateChange(digest, makers, time, why=UNRECORDED, first=True)
 
     def _find_checkpoints(self, place: _Place) -> None:
         """Find the checkpoints that hold the file, of sessions that are gone as well, and where
