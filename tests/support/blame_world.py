@@ -412,7 +412,7 @@ class World:
         self.count += 1
         subject, branch = f"upstream {self.count}", f"upstream-{self.count}"
         place = self.folder / f"clone-{self.count}"
-        self.git("worktree", "add", "-q", "-b", branch, str(place), "HEAD")
+        self.git("clone", "-q", str(self.root), str(place))
         path = place / self.names[self.root]
         lines = path.read_text().splitlines()
         base = self.as_committed(lines)
@@ -427,7 +427,8 @@ class World:
         self.clock.now -= 3600 * 5
         self.git("commit", "-qam", subject, root=place)
         self.clock.now += 3600 * 5
-        self.git("worktree", "remove", "--force", str(place))
+        self.git("fetch", "-q", str(place), f"HEAD:{branch}")
+        shutil.rmtree(place)
         return branch, theirs
 
     def as_committed(self, lines: Sequence[str]) -> list[Line]:

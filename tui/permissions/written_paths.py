@@ -6,7 +6,9 @@ import os
 from pathlib import Path
 from typing import Final
 
+from tui.core.workspace import Workspace
 from tui.permissions.parsed_command import UNKNOWN, TooMuchError
+from tui.permissions.plain_command import ReadableArea, parse, reasons_to_ask
 from tui.permissions.risk_tiers import names
 
 _NODES_MAX: Final = 20_000
@@ -24,6 +26,9 @@ def written_paths(command: str, folder: Path) -> frozenset[Path] | None:
     None where it may have changed anything. What it only names is among them."""
     from tui.permissions.shell import read  # noqa: PLC0415 - seldom needed
 
+    plain = parse(command)
+    if plain and not any(reasons_to_ask(plain, folder, ReadableArea(Workspace(folder)))):
+        return frozenset()
     try:
         line = read(command, cwd=folder, known={"HOME": UNKNOWN}, most=_NODES_MAX)
     except TooMuchError:

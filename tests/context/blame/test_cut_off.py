@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,3 +120,79 @@ def test_a_command_of_another_folder_that_names_the_file_may_have_written_it(
         ASKED: ["command"],
         OTHER: ["command", "person"],
     }
+
+
+def of_another_agent(
+    world: World, tool: str, given: dict[str, Any], *, ended: bool = True
+) -> SimulatedSession:
+    """A session of Claude Code with one call, which leaves no details and no checkpoints."""
+    session = SimulatedSession(world, world.root, world.stores[world.root], "abcdef012345")
+    session.write("user", content=[], text="Please")
+    call = session.call(tool, given)
+    session.records = [one for one in session.records if one.type != "permission"]
+    world.tick()
+    if ended:
+        session.result(call, tool, {})
+    return session
+
+
+@pytest.mark.parametrize("seen", [True, False])
+@pytest.mark.parametrize(
+    ("tool", "given", "ended", "makers"),
+    [
+        ("Bash", {"command": "python tools/make.py"}, True, ["command", "person"]),
+        ("Bash", {"command": "python tools/make.py"}, False, ["command", "person"]),
+        ("Bash", {"command": "ls src"}, True, ["person"]),
+        ("Bash", {"command": "cat x > src/other.py"}, True, ["person"]),
+        ("Edit", {"old_string": "a", "new_string": "b"}, False, ["edit", "person"]),
+        ("Read", {}, False, ["person"]),
+    ],
+)
+def test_what_another_agent_may_have_done_without_a_trace_is_not_told_as_the_persons(
+    world: World,
+    tool: str,
+    given: dict[str, Any],
+    ended: bool,
+    makers: list[str],
+    seen: bool,
+) -> None:
+    session = world.session()
+    path = str(world.root / world.name(world.root))
+    given = given if "command" in given else {"file_path": path, **given}
+    other = of_another_agent(world, tool, given, ended=ended)
+    other.save(origin="claude-code:1")
+    appended(world, OTHER)
+    if seen:
+        session.prompt()
+    assert told(world, session) == {OTHER: makers}
+
+
+def test_a_command_without_checkpoints_may_have_written_what_the_next_edit_finds(
+    world: World,
+) -> None:
+    session = world.session()
+    session.records = [one for one in session.records if one.type != "checkpoint"]
+    session.edit("edit_file", world.changed(world.lines()))
+    call = session.call("run_command", {"command": "python tools/make.py"})
+    session.write(
+        "intent", call_id=call, tool="run_command", effect="run", args_sha256="", label=""
+    )
+    appended(world, OTHER)
+    session.result(call, "run_command", {})
+    session.edit("edit_file", [("an edit = made(after_it)", ""), *world.lines()])
+    assert told(world, session) == {OTHER: ["command", "person"]}
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_session_that_took_the_last_checkpoint_and_is_gone_may_have_gone_on(
+    world: World, gone: bool
+) -> None:
+    begun(world.session(), "python tools/make.py")
+    last = world.session()
+    world.put(world.root, [*world.lines(), ("before it = written(by_hand)", "person")])
+    last.prompt()
+    world.sessions[0].records = world.sessions[0].records[:2]
+    appended(world, OTHER)
+    if gone:
+        last.records.clear()
+    assert told(world, *world.sessions) == {OTHER: ["lost", "person"] if gone else ["person"]}

@@ -178,3 +178,38 @@ def test_what_a_revert_of_a_revert_brings_back_is_the_first_ones(
     world.put(world.root, [(line, "commit:written elsewhere"), *world.lines()])
     world.session().save()
     assert [one for one in world.told() if one[1] != one[2]] == []
+
+
+@pytest.mark.parametrize("edited", [False, True])
+@pytest.mark.parametrize("known_to_git", [False, True])
+def test_a_file_that_was_moved_by_hand_and_is_not_seen_yet_keeps_its_lines(
+    world: World, known_to_git: bool, edited: bool
+) -> None:
+    other = world.root / "src" / "unlike.py"
+    other.write_text("".join(f"{line}\n" for line in OTHERS))
+    session = world.session()
+    session.edit("edit_file", world.changed(world.lines()))
+    world.tick()
+    world.person_edits()
+    session.prompt()
+    session.save()
+    if known_to_git:
+        world.commit()
+    world.tick()
+    before = world.root / world.name(world.root)
+    world.names[world.root] = "lib/other.py"
+    (world.root / "lib").mkdir()
+    before.rename(world.root / "lib" / "other.py")
+    other.unlink()
+    if edited:
+        world.person_edits()
+    assert [one for one in world.told() if one[1] != one[2]] == []
+    assert world.blame().names == (str(before),)
+
+
+def test_a_new_file_is_not_made_of_one_that_is_missing_and_unlike_it(world: World) -> None:
+    begin(world)
+    (world.root / "src" / "unlike.py").unlink()
+    world.names[world.root] = "src/new.py"
+    world.put(world.root, [(line, "before") for line in NEW])
+    assert world.blame().names == ()

@@ -66,3 +66,9 @@ def test_a_bracket_goes_with_what_it_closes() -> None:
     assert kept_lines(old, ["head", *other, *one, *tail]) == {0: 0, 4: 1, 5: 2, 6: 3, 7: 4}
     more = ["head", "a(", "    x", "    more", ")", *tail]
     assert kept_lines(old, more) == {0: 0, 1: 1, 2: 2, 4: 3, 5: 4}
+
+
+def test_a_bracket_that_closes_none_of_the_new_lines_is_the_old_one() -> None:
+    old, new = ["a(", "    x", ")", "tail"], ["call(of=[1], more={})", "    if y:", ")", "tail"]
+    assert kept_lines(old, new) == {2: 2, 3: 3}
+    assert kept_lines(["} else {", "}"], ["} elif {", "}"]) == {}

@@ -364,3 +364,99 @@ def test_a_copy_that_a_session_which_is_gone_left_makes_the_person_uncertain(
     said = {text: said for text, _, said in world.told() if text.startswith("by the")}
     assert said == {"by the one that is gone": "?", "by the person": "person"}
     world.close()
+
+
+def worked_in_a_tree(world: World, bring: tuple[str, ...], *, stored: bool) -> None:
+    """A session has worked and committed in a worktree; the person brings that in, and removes
+    the worktree. The session is gone, and unless `stored` its checkpoints are gone, too."""
+    begin = world.session()
+    world.commit()
+    root = world.root / ".holdfast" / "worktrees" / "tree"
+    world.git("worktree", "add", "-q", "-b", "worktree-tree", str(root), "HEAD")
+    world.names[root] = world.name(world.root)
+    world.truth[root] = list(world.lines())
+    agent = world.session(root)
+    written = [(f"written_in_a_worktree_{n} = made_there({n})", "") for n in range(3)]
+    agent.edit("edit_file", [*world.lines(root), *written])
+    agent.command("git commit", lambda _: world.commit(root, "in the worktree"))
+    world.tick()
+    world.put(world.root, [("by the person = written(by_hand)", "person"), *world.lines()])
+    world.commit(words="meanwhile")
+    world.git(*bring, "worktree-tree")
+    world.git("commit", "-qm", "brought in", fails=True)
+    world.after_git(world.root, world.lines(), world.lines(root))
+    world.git("worktree", "remove", "--force", str(root))
+    world.tick()
+    begin.prompt()
+    begin.save()
+    if not stored:
+        agent.store.close()
+        for file in world.folders.checkpoints.glob("tree-*"):
+            file.unlink()
+
+
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("bring", [("merge", "-q", "--no-edit"), ("merge", "-q", "--squash")])
+def test_what_a_session_that_is_gone_committed_in_a_worktree_is_uncertain(
+    tmp_path: Path, bring: tuple[str, ...], stored: bool
+) -> None:
+    world = World(tmp_path / "world", 5)
+    worked_in_a_tree(world, bring, stored=stored)
+    told = world.told()
+    assert {said for _, true, said in told if true.startswith("call:")} == {"?"}
+    assert all(true == said for _, true, said in told if not true.startswith("call:"))
+    found = world.blame()
+    assert {"lost"} < {step.kind for step in found.makers(len(told) - 1)}
+    assert found.origins[found.of[-1]].why
+    world.close()
+
+
+def test_what_is_squashed_of_a_branch_of_this_checkout_keeps_its_lines(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 5)
+    session = world.session()
+    world.commit()
+    world.git("checkout", "-q", "-b", "topic")
+    base = world.lines()
+    written = [(f"written_on_a_branch_{n} = made_there({n})", "") for n in range(3)]
+    session.edit("edit_file", [*base, *written])
+    theirs = world.lines()
+    world.commit()
+    session.prompt()
+    world.git("checkout", "-q", "main")
+    world.put(world.root, [("by the person = written(by_hand)", "person"), *base])
+    world.commit(words="meanwhile")
+    session.prompt()
+    mine = world.lines()
+    world.git("merge", "-q", "--squash", "topic")
+    world.commit(words="squashed")
+    world.after_git(world.root, mine, theirs)
+    session.prompt()
+    session.save()
+    assert all(true == said for _, true, said in world.told())
+    world.close()
+
+
+def test_what_a_revert_brings_back_of_a_commit_that_no_state_shows_is_the_first_ones(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path / "world", 5)
+    session = world.session()
+    base = world.lines()
+    written = [(f"written_by_a_call_{n} = made_there({n})", "") for n in range(3)]
+    session.edit("edit_file", [*base, *written])
+    made = world.lines()
+    shown = [("by the person = written(by_hand)", "person"), *made]
+    world.put(world.root, shown)
+    world.commit(words="seen by nobody")
+    world.put(world.root, made)
+    world.tick()
+    session.edit("edit_file", base)
+    world.commit(words="taken away")
+    world.tick()
+    world.git("revert", "--no-edit", "HEAD")
+    world.after_git(world.root, shown)
+    world.tick()
+    session.prompt()
+    session.save()
+    assert [one for one in world.told() if one[1] != one[2]] == []
+    world.close()

@@ -7,7 +7,7 @@ this checkout, and of a file that was seen here as a commit has it, the states t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -15,7 +15,8 @@ from typing import Final
 
 from tui.context.blame.line_map import line_map, most_alike
 from tui.context.blame.steps import RecordedStep
-from tui.context.blame.trace import LineSource, lines_of
+from tui.context.blame.timeline import LOST, UNRECORDED
+from tui.context.blame.trace import LineSource, StepOrigin, lines_of
 from tui.core.clock import timestamp
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
@@ -39,15 +40,23 @@ _GONE_MAX: Final = 100
 
 
 class FileInCommit:
-    """See `trace.CommittedFile`. `made` are the commits that were made here."""
+    """See `trace.CommittedFile`. `made` are the commits that were made here, `unrecorded` those
+    that were made in another work tree of the repository, of which no record is left."""
 
     def __init__(
-        self, checkout: Checkout, commit: str, name: str, digest: str, made: frozenset[str]
+        self,
+        checkout: Checkout,
+        commit: str,
+        name: str,
+        digest: str,
+        *,
+        made: Collection[str],
+        unrecorded: Collection[str],
     ) -> None:
         self.digest = digest
         self._checkout = checkout
         self._at = (commit, name)
-        self._made = made
+        self._made, self._unrecorded = made, unrecorded
         self._digests: dict[tuple[str, str], str] = {}
         self._before: dict[tuple[str, str], dict[int, tuple[CommittedLine, int]]] = {}
 
@@ -64,8 +73,14 @@ class FileInCommit:
             if before is None:
                 break
             line, place = before
-        step = None if line.commit in self._made else commit_step(line)
-        return LineSource(step, self._digest(line.commit, line.name), place)
+        return LineSource(self._origin(line), self._digest(line.commit, line.name), place)
+
+    def _origin(self, line: CommittedLine) -> StepOrigin | None:
+        if line.commit in self._made:
+            return None
+        step = commit_step(line)
+        doubted = line.commit in self._unrecorded
+        return StepOrigin((LOST, step), UNRECORDED) if doubted else StepOrigin((step,))
 
     def _digest(self, commit: str, name: str) -> str:
         """The hash of a file in a commit."""

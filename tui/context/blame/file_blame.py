@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from hashlib import sha256
@@ -26,9 +26,11 @@ from tui.context.blame.timeline import (
     COPY_LEFT,
     LOST,
     PERSON,
+    UNRECORDED,
     StateChange,
     StoreView,
     commands_running,
+    last_unrecorded,
     present,
     timeline,
 )
@@ -44,6 +46,8 @@ from tui.core.git.history import (
     CommittedLine,
     HeadMove,
     adding_commit,
+    changed_in,
+    commits_made,
     committed_lines,
     committed_text,
     former_name,
@@ -51,15 +55,21 @@ from tui.core.git.history import (
     uncommitted_former_name,
     worktree_tops,
 )
-from tui.core.paths import Folders
-from tui.core.workspace import worktree_of
+from tui.core.paths import Folders, workspace_slug
+from tui.core.workspace import WORKTREES, checkout_of, worktree_of
 from tui.session import catalog
-from tui.session.checkpoints.entries import CheckpointError
+from tui.session.checkpoints.entries import CheckpointError, PathEntry
 from tui.session.checkpoints.store import CheckpointStore, store_of
 
 FILE_BYTES_MAX: Final = 20_000_000
 """A larger file isn't followed line by line."""
 _RENAMES_MAX: Final = 20
+_COMMITS_MAX: Final = 50
+"""Commits that are looked at of worktrees whose sessions are gone."""
+_MISSING_MAX: Final = 200
+"""Files that are missing which are compared with one that may be one of them, moved."""
+_GROWN: Final = 3
+"""A file that was moved is at most so many times as large as before, or as small."""
 _TEXTS_MAX: Final = 32
 """Contents whose lines are held at once."""
 _HEAD_S: Final = 1.0
@@ -166,6 +176,8 @@ class _Place:
     """Where HEAD went in this work tree, but for what was only committed."""
     made: frozenset[str] = frozenset()
     """The commits that were made in this work tree."""
+    commit: FileInCommit | None = None
+    """The file in a commit, where this is all that is left of the work tree."""
 
 
 class _Asking:
@@ -178,6 +190,7 @@ class _Asking:
         self._notes: list[str] = []
         self._checkout = _checkout(path.parent)
         self._files = self._session_files(path)
+        self._slugs = {file.stem for file in folders.checkpoints.glob("*.sqlite3")}
         self._stores: dict[str, CheckpointStore] = {}
         self._contents = _Contents()
         self._maps = _Maps(self._contents, b"")
@@ -185,6 +198,9 @@ class _Asking:
         self._names: list[str] = []
         self._places: dict[str, _Place] = {}
         self._orphaned: list[OrphanedCopy] = []
+        self._unrecorded: Mapping[str, int] = {}
+        self._unseen_move: Path | None = None
+        """The file before a move that neither git nor a checkpoint has seen yet."""
 
     def key(self, data: bytes) -> bytes:
         """A hash of all that the answer is made of, as far as it is seen from outside."""
@@ -217,10 +233,14 @@ class _Asking:
         self._find_checkpoints(here)
         running = [
             one
-            for view, _ in here.views
-            for one in commands_running(here.path, self._sessions, view.root)
+            for root in {"", *(view.root for view, _ in here.views)}
+            for one in commands_running(here.path, self._sessions, root)
         ]
-        now = present(self._states(here), digest, changed, self._seen(here), running)
+        if not any(view.history.states for view, _ in here.views):
+            self._unseen_move = self._moved_since(here, data, lines)
+        gone = last_unrecorded((view for view, _ in here.views), self._sessions)
+        found, seen = self._states(here), self._seen(here)
+        now = present(found, digest, changed, seen=seen, gone=gone, running=running)
         roots = [self._path.parent, *(Path(one.root) for one in self._sessions)]
         self._orphaned = orphaned_copies(roots, self._contents.copies)
         changes = {str(self._path): self._doubted(self._chain(here, now))}
@@ -231,6 +251,10 @@ class _Asking:
             places.append(place)
             changes[str(path)] = self._doubted(self._chain(place, self._states(place)))
         self._places = {str(place.path): place for place in places}
+        self._unrecorded = self._unrecorded_commits(changes)
+        for place, change in list(self._committed_elsewhere(changes)):
+            self._places[str(place.path)] = place
+            changes[str(place.path)] = [change]
         self._maps = _Maps(self._contents, maps)
         try:
             tracer = Tracer(self)
@@ -244,7 +268,7 @@ class _Asking:
 
     def _seen(self, place: _Place) -> float:
         """When the last checkpoint was taken that would hold the file: git has it, at least."""
-        if not self._committed_name:
+        if not self._committed_name and self._unseen_move is None:
             return 0.0
         return max((view.history.last for view, _ in place.views), default=0.0)
 
@@ -313,6 +337,7 @@ class _Asking:
         tops = [
             *(map(Path, _tops(self._checkout)) if self._checkout else ()),
             *filter(None, (worktree_of(Path(one.root)) for one in self._sessions)),
+            *self._gone_worktrees(),
         ]
         main = own.parents[2] if own else None
         ours = (top.parents[2] for top in tops if worktree_of(top))
@@ -332,10 +357,73 @@ class _Asking:
         )
         return list(every)
 
+    def _gone_worktrees(self) -> list[Path]:
+        """The worktrees of which at least the checkpoints are left, by the names of their stores:
+        the sessions may be gone."""
+        top = worktree_of(self._path) or (self._checkout and self._checkout.top)
+        if not top:
+            return []
+        main = checkout_of(Path(os.path.realpath(top)))
+        named = ((slug, main.joinpath(*WORKTREES, slug.rpartition("-")[0])) for slug in self._slugs)
+        return sorted(top for slug, top in named if workspace_slug(top) == slug)
+
+    def _unrecorded_commits(self, changes: Mapping[str, Sequence[StateChange]]) -> dict[str, int]:
+        """The commits that were made in this repository, in worktrees of which no state is known,
+        and when: their sessions are gone."""
+        if self._checkout is None:
+            return {}
+        recorded = frozenset[str]().union(
+            *(
+                place.made
+                for path, place in self._places.items()
+                if changes[path] or not worktree_of(place.path)
+            )
+        )
+        with suppress(GitError):
+            made = commits_made(self._checkout)
+            return {commit: time for commit, time in made.items() if commit not in recorded}
+        return {}
+
+    def _in_commit(self, place: _Place, commit: str, name: str) -> FileInCommit | None:
+        """A file of a commit, for one of its work trees. Raises GitError."""
+        checkout = place.checkout or self._checkout
+        text = checkout and committed_text(checkout, commit, name)
+        if checkout is None or text is None:
+            return None
+        digest = self._contents.add(text.encode("utf-8", "surrogateescape"))
+        return FileInCommit(
+            checkout, commit, name, digest, made=place.made, unrecorded=self._unrecorded
+        )
+
+    def _committed_elsewhere(
+        self, changes: Mapping[str, Sequence[StateChange]]
+    ) -> Iterator[tuple[_Place, StateChange]]:
+        """The file as such commits have it, each as a work tree of its own: what is squashed leaves
+        no other trace."""
+        checkout, top = self._checkout, worktree_of(self._path)
+        if checkout is None or not self._unrecorded:
+            return
+        top = top or checkout.top
+        names = [
+            str(path.relative_to(top))
+            for path in (self._path, *map(Path, self._names))
+            if path.is_relative_to(top)
+        ]
+        known = {change.digest for found in changes.values() for change in found}
+        with suppress(GitError):
+            for commit, name in changed_in(checkout, self._unrecorded, names)[-_COMMITS_MAX:]:
+                place = _Place(checkout_of(top).joinpath(*WORKTREES, commit, name), None)
+                place.commit = self._in_commit(place, commit, name)
+                if place.commit and place.commit.digest not in known:
+                    time = float(self._unrecorded[commit])
+                    digest, makers = place.commit.digest, (LOST, PERSON)
+                    yield place, StateChange(digest, makers, time, why=UNRECORDED, first=True)
+
     def _find_checkpoints(self, place: _Place) -> None:
-        """Find the checkpoints that hold the file, and where HEAD went in its work tree."""
-        for root in {one.root for one in self._sessions if one.checkpoints}:
-            if not place.path.is_relative_to(root):
+        """Find the checkpoints that hold the file, of sessions that are gone as well, and where
+        HEAD went in its work tree."""
+        for root in map(str, place.path.parents):
+            if workspace_slug(Path(root)) not in self._slugs:
                 continue
             store = self._store(root)
             with suppress(CheckpointError):
@@ -422,6 +510,32 @@ class _Asking:
                     old = name_before(checkout, commit, name)
                 if old:
                     return checkout.top / old
+        return self._unseen_move if path == self._path else None
+
+    def _moved_since(self, here: _Place, data: bytes, lines: Sequence[str]) -> Path | None:
+        """The file that the newest checkpoint has, that is missing now, and that this one was made
+        of: one with the same content, the same name first, else the one that is most alike."""
+        for view, store in here.views:
+            gone: list[tuple[Path, PathEntry]] = []
+            with suppress(CheckpointError):
+                gone = [
+                    (path, entry)
+                    for name, entry in store.newest_files()
+                    if entry.digest is not None
+                    and entry.size <= len(data) * _GROWN
+                    and len(data) <= entry.size * _GROWN
+                    and not os.path.lexists(path := Path(view.root) / name)
+                ]
+            gone.sort(key=lambda one: (one[0].name != here.path.name, one[0]))
+            digests = {str(path): entry.digest.hex() for path, entry in gone if entry.digest}
+            digest = sha256(data).hexdigest()
+            same = (path for path, one in digests.items() if one == digest)
+            texts = (
+                (path, self._contents.lines(one) or ())
+                for path, one in list(digests.items())[:_MISSING_MAX]
+            )
+            if old := next(same, "") or most_alike(lines, texts):
+                return Path(old)
         return None
 
     def _gone_with(self, path: Path, change: StateChange) -> Path | None:
@@ -459,7 +573,7 @@ class _Asking:
     def _merged(self, place: _Place, since: float, until: float) -> CommittedFile | None:
         """The file as git left it, if HEAD went elsewhere between two moments."""
         if place.checkout is None or not since:
-            return None
+            return place.commit
         moves = place.moves
         at = bisect_left(moves, since - _HEAD_S, key=lambda move: move.time)
         after = [move for move in moves[at:] if move.time <= until + _HEAD_S]
@@ -470,11 +584,8 @@ class _Asking:
             if path.is_relative_to(place.checkout.top):
                 name = str(path.relative_to(place.checkout.top))
                 with suppress(GitError):
-                    text = committed_text(place.checkout, after[-1].commit, name)
-                    if text is not None:
-                        digest = self._contents.add(text.encode("utf-8", "surrogateescape"))
-                        commit, made = after[-1].commit, place.made
-                        return FileInCommit(place.checkout, commit, name, digest, made)
+                    if file := self._in_commit(place, after[-1].commit, name):
+                        return file
         return None
 
     def _blame(self, origins: Sequence[StepOrigin], lines: Sequence[str]) -> FileBlame:

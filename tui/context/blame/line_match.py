@@ -228,8 +228,19 @@ def _closes(new: Sequence[str], begun: int, at: int) -> bool:
     for before in range(at - 1, begun - 1, -1):
         text = new[before].lstrip()
         if text and len(new[before]) - len(text) <= depth:
-            return any(one in text for one in "([{")
+            return _leaves_open(text)
     return False
+
+
+def _leaves_open(text: str) -> bool:
+    """True if a line opens a bracket that it doesn't close itself."""
+    depth = 0
+    for one in text:
+        if one in "([{":
+            depth += 1
+        elif depth and one in ")]}":
+            depth -= 1
+    return depth > 0
 
 
 def _amid_changes(before: LineBlock, block: LineBlock, after: LineBlock) -> bool:

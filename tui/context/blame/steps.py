@@ -37,6 +37,8 @@ _NAMED_MAX: Final = 20
 LATE_S: Final = 5.0
 """A write or a checkpoint is recorded within this time after it."""
 _ABSOLUTE: Final = late_pattern(r"(?<![^\s\"'=<>|;&(])/[^\s\"'<>|;&()]+")
+_COMMANDS: Final = frozenset({"command", "cmd"})
+"""Arguments of calls that run something."""
 _SPEAKING: Final = frozenset({"user", "assistant"})
 _FORMATTERS: Final = late_pattern(
     r"(?:^|[\s;&|(/])(?:ruff\s+(?:format|check\s.*--fix)|black|isort|yapf|autopep8|prettier|"
@@ -152,9 +154,12 @@ class SessionSteps(msgspec.Struct, frozen=True, omit_defaults=True):
     """Paths below the root that a command's result names as changed, each with its step."""
     unended: tuple[int, ...] = ()
     elsewhere: tuple[CommandElsewhere, ...] = ()
+    unwatched: tuple[tuple[int, float | None], ...] = ()
+    """Steps of commands around which no checkpoint was taken, and of another agent's edits without
+    a result, each with its end; None where that was never recorded."""
     at_most: tuple[tuple[int, tuple[str, ...]], ...] = ()
-    """Steps of commands that were cut off, each with all paths that it may have written to, where
-    its words tell."""
+    """Steps of commands that were cut off or not watched, each with all paths that it may have
+    written to, where its words tell."""
 
 
 def steps_of(loaded: LoadedSession) -> SessionSteps:
@@ -195,6 +200,8 @@ class _Reading:
         self._named: list[tuple[int, str]] = []
         self._elsewhere: list[CommandElsewhere] = []
         self._at_most: list[tuple[int, tuple[str, ...]]] = []
+        self._unwatched: list[tuple[str, float | None]] = []
+        """Calls of commands before the first checkpoint, and their ends."""
         self._prompt = RecordedStep("person")
         self._heard: dict[str, str] = {}
         """The last message up to each record, on its own branch."""
@@ -205,6 +212,9 @@ class _Reading:
         for call in self._running:
             self._names_elsewhere(call, None)
             self._was_cut_off(call)
+        if self._app and not self._checkpoints:
+            self._unwatched += [(call, None) for call in self._open]
+        unwatched = list(filter(None, (self._unseen(*one) for one in self._unwatched)))
         return SessionSteps(
             self._header.id,
             self._header.cwd,
@@ -219,6 +229,7 @@ class _Reading:
             tuple(self._named),
             unended,
             tuple(self._elsewhere),
+            tuple(unwatched),
             tuple(self._at_most),
         )
 
@@ -328,6 +339,8 @@ class _Reading:
             self._running.pop(call)
             self._names_elsewhere(call, seconds_of(record.time))
         self._open.pop(call, None)
+        if not self._checkpoints and (self._app or not self._header.parent_session):
+            self._unwatched.append((call, seconds_of(record.time)))
         details = object_of(record.data.get("details"))
         self._date(call, details.get("seconds"))
         if record.data.get("is_error"):
@@ -360,6 +373,20 @@ class _Reading:
         if step.call == call and taken.time > seconds_of(step.time) + seconds + LATE_S:
             self._checkpoints[-1] = msgspec.structs.replace(taken, late=True)
             self._was_cut_off(call)
+
+    def _unseen(self, call: str, ended: float | None) -> tuple[int, float | None] | None:
+        """The step of a command that no checkpoint shows, or of an edit without a result; None for
+        another call."""
+        given = self._inputs.get(call, {})
+        if _COMMANDS & given.keys():
+            self._was_cut_off(call)
+            return self._number(call), ended
+        edits = _foreign(given, self._calls[call].tool, 0, "") if given and ended is None else []
+        if not edits:
+            return None
+        number = self._number(call, kind="edit")
+        self._at_most.append((number, (edits[0].path,)))
+        return number, ended
 
     def _was_cut_off(self, call: str) -> None:
         """Note what a command that was cut off may have written to at most."""

@@ -29,9 +29,11 @@ from tui.session.checkpoints.history import PathHistory
 GONE: Final = "the checkpoint of that moment isn't kept any more"
 NO_RECORD: Final = "the session that took the checkpoint is gone, or its record of it"
 COPY_LEFT: Final = "a session that is gone edited a file like this one meanwhile"
+UNRECORDED: Final = "it was committed in a worktree whose session is gone, or by hand"
 AT_ONCE: Final = "several ran at once"
 JOB: Final = "a background command ran, and the person may have edited meanwhile"
 UNENDED: Final = "a command ran whose end was never recorded"
+UNWATCHED: Final = "a command ran, and no checkpoint shows what it changed"
 ELSEWHERE: Final = "a command that names the file ran in another folder meanwhile"
 LATE: Final = "the command had ended long before the checkpoint after it"
 CLAIMED: Final = "another agent's call says so, and the file before it isn't known"
@@ -139,7 +141,8 @@ def timeline(
     unseen = list(_unseen(path, sessions, views))
     intervals = {view.root: _intervals(view, sessions) for view in views}
     taken = _calls_by_time(sessions)
-    running = {view.root: commands_running(path, sessions, view.root) for view in views}
+    roots = {*(view.root for view in views), *(session.root for _, session in writes)}
+    running = {root: commands_running(path, sessions, root) for root in roots}
     fold = _Fold()
     waiting = list(writes)
     events: list[tuple[float, int, object]] = [
@@ -164,7 +167,7 @@ def timeline(
                 continue
             for linked in _linking(waiting, fold.now, event.digest, time + LATE_S):
                 waiting.remove(linked)
-                _write(fold, *linked)
+                _write(fold, *linked, running)
             if event.digest != fold.now:
                 fold.time = max(fold.time, event.since)
                 makers, why = _makers(
@@ -177,7 +180,7 @@ def timeline(
                 fold.becomes(event.digest, makers, time, why=why)
         elif event in waiting:
             waiting.remove(event)  # type: ignore[arg-type]
-            _write(fold, *event)  # type: ignore[misc]
+            _write(fold, *event, running)  # type: ignore[misc]
     return fold.found
 
 
@@ -185,23 +188,43 @@ def present(
     found: Sequence[StateChange],
     digest: str,
     at: float,
+    *,
     seen: float,
+    gone: float,
     running: Iterable[CommandInDoubt],
 ) -> list[StateChange]:
     """The states of a file with the one that it has now, since `at`. `seen` is when the last
-    checkpoint was taken that would hold it; 0 for none."""
+    checkpoint was taken that would hold it; 0 for none. `gone` is the same of a session that is
+    gone: it may have gone on."""
     last = found[-1] if found else None
     if last is not None and last.digest == digest:
         return list(found)
     since = max(last.time if last else 0.0, seen)
     maker = PERSON if since else BEFORE
-    ran = [one for one in running if one.until == float("inf")] if since else []
-    makers = (*_distinct(one.step for one in ran), maker)
-    why = ran[0].why if ran else ""
+    ran = [one for one in running if one.until == float("inf") and one.ended > since]
+    ran = ran if since else []
+    lost = (LOST,) if maker is PERSON and gone >= since else ()
+    makers = (*lost, *_distinct(one.step for one in ran), maker)
+    why = NO_RECORD if lost else ran[0].why if ran else ""
     return [*found, StateChange(digest, makers, max(at, since), since, why, first=last is None)]
 
 
-def _write(fold: _Fold, write: RecordedWrite, session: SessionSteps) -> None:
+def last_unrecorded(views: Iterable[StoreView], sessions: Sequence[SessionSteps]) -> float:
+    """When the last checkpoint was taken of a session that is gone; 0 unless it is the newest."""
+    last = 0.0
+    for view in views:
+        own = view.history.times.keys() - view.history.adopted.values()
+        if own and (time := view.history.times[n := max(own)]) > abs(last):
+            last = -time if _recorded(n, time, _intervals(view, sessions)) else time
+    return max(last, 0.0)
+
+
+def _write(
+    fold: _Fold,
+    write: RecordedWrite,
+    session: SessionSteps,
+    running: Mapping[str, Sequence[CommandInDoubt]],
+) -> None:
     if fold.now is None:
         makers = (BEFORE,) if write.before else ()
         if write.before:
@@ -211,7 +234,11 @@ def _write(fold: _Fold, write: RecordedWrite, session: SessionSteps) -> None:
     elif write.before != fold.now:
         if write.after == fold.now:
             return
-        fold.becomes(write.before, (PERSON,), write.time - 0.001)
+        ran = running[session.root]
+        ran = [one for one in ran if one.begun < write.time and one.ended > fold.time]
+        makers = _distinct([*(one.step for one in ran), PERSON])
+        why = ran[0].why if ran else ""
+        fold.becomes(write.before, makers, write.time - 0.001, why=why)
     hook = session.steps[write.hook] if write.hook >= 0 else None
     step = session.steps[write.step]
     fold.becomes(write.after, (step,), write.time, formatter=hook, moved_from=write.moved_from)
@@ -299,9 +326,10 @@ def _calls_by_time(sessions: Iterable[SessionSteps]) -> list[tuple[float, float,
 class CommandInDoubt(NamedTuple):
     """A command that may have changed a file, and left no checkpoint of its own of it: from its
     begin until the next one that was taken there, which shows what it did. `why` it isn't certain.
-    """
+    `ended` is infinite where that was never recorded."""
 
     begun: float
+    ended: float
     until: float
     step: RecordedStep
     why: str
@@ -321,7 +349,7 @@ def commands_running(
         begun = seconds_of(step.time)
         at = bisect_right(times, ended or begun)
         until = times[at] if at < len(times) else float("inf")
-        found.append(CommandInDoubt(begun, until, step, why))
+        found.append(CommandInDoubt(begun, ended or float("inf"), until, step, why))
 
     for session in sessions:
         others = _without(session, path)
@@ -329,6 +357,10 @@ def commands_running(
             for number in session.unended:
                 if number not in others:
                     note(session.steps[number], None, UNENDED)
+        if session.root == root or path.is_relative_to(session.root):
+            for number, ended in session.unwatched:
+                if number not in others:
+                    note(session.steps[number], ended, UNWATCHED)
         for one in session.elsewhere:
             if one.path == str(path):
                 note(session.steps[one.step], one.ended, ELSEWHERE)

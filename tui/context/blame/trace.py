@@ -8,7 +8,7 @@ what a rewind or git brought back, and what git took over from another state tha
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, cast
@@ -22,6 +22,8 @@ from tui.core.workspace import worktree_of
 
 _LEFT: Final = 16
 """States that git left, which it may bring back in part."""
+_LOOKED_BACK: Final = 64
+"""The last states in which a line is looked for that a merge brought back."""
 _LINE_CHARS: Final = 10
 """Letters and digits of one line that tell it from all others."""
 _REFORMATTED: Final[Mapping[str, Reformatted]] = {
@@ -58,10 +60,11 @@ NOTHING: Final = Traced("", ())
 
 
 class LineSource(NamedTuple):
-    """The commit that a line came with, as a step, and its place in the file of that commit, by its
-    hash. None for a commit that was made here: the states of the file tell who wrote it."""
+    """The origin that a line has by the commit that it came with, and its place in the file of that
+    commit, by its hash. None for a commit that was made here: the states of the file tell who wrote
+    it."""
 
-    commit: RecordedStep | None
+    origin: StepOrigin | None
     digest: str
     place: int
 
@@ -252,10 +255,30 @@ class Tracer:
         if None not in found:
             return
         known = [*self.left, *(one for other, one in self.now.items() if other != place)]
+        self._take(digest, found, [one for one in known if one is not before], range(len(found)))
+        if merged is not None and None in found:
+            shared = self._shared(merged.digest, digest, "lines")  # formatted since
+            open_ = [(i, j) for i, j in shared if found[j] is None]
+            sources = merged.sources([i for i, _ in open_]) if open_ else ()
+            for (_, j), source in zip(open_, sources, strict=True):
+                found[j] = self._committed(source) if source else None
+            here = {j for (_, j), source in zip(open_, sources, strict=True) if source}
+            if any(found[j] is None for j in here):  # it is older than what is left
+                self._take(digest, found, [*self.seen.values()][-_LOOKED_BACK:], here)
+        self._put_elsewhere(before, digest, found)
+
+    def _take(
+        self,
+        digest: str,
+        found: list[StepOrigin | None],
+        states: Iterable[Traced],
+        places: Collection[int],
+    ) -> None:
+        """Fill in the origins of lines at some places from the states that share most of them."""
         matches = [
-            {j: state.origins[i] for i, j in self._shared(state.digest, digest)}
-            for state in known
-            if state.origins and state is not before
+            {j: state.origins[i] for i, j in self._shared(state.digest, digest) if j in places}
+            for state in states
+            if state.origins
         ]
         while matches:
             best = max(matches, key=lambda match: sum(found[j] is None for j in match))
@@ -265,19 +288,12 @@ class Tracer:
             for j in taken:
                 found[j] = best[j]
             matches.remove(best)
-        if merged is not None and None in found:
-            shared = self._shared(merged.digest, digest, "lines")  # formatted since
-            open_ = [(i, j) for i, j in shared if found[j] is None]
-            sources = merged.sources([i for i, _ in open_]) if open_ else ()
-            for (_, j), source in zip(open_, sources, strict=True):
-                found[j] = self._committed(source) if source else None
-        self._put_elsewhere(before, digest, found)
 
     def _committed(self, source: LineSource) -> StepOrigin | None:
         origins = self.seen.get(source.digest, NOTHING).origins
         if source.place < len(origins):
             return origins[source.place]
-        return StepOrigin((source.commit,)) if source.commit else None
+        return source.origin
 
     def _worded(self, digest: str, found: list[StepOrigin | None], origin: StepOrigin) -> None:
         """Fill in the origins of new lines that one alone of those who may have made them was asked
@@ -320,10 +336,11 @@ class Tracer:
         return [(run.old + k, run.new + k) for run in runs for k in range(run.size)]
 
     def _copied(self, place: str, digest: str, found: list[StepOrigin | None]) -> None:
-        """Fill in the origins of blocks that another work tree has: git took them over, though HEAD
-        doesn't say so, as after a squash."""
-        for other, state in self.now.items():
-            if other == place or not state.origins or None not in found:
+        """Fill in the origins of blocks that another work tree has, or this one had on another
+        branch: git took them over, though HEAD doesn't say so, as after a squash."""
+        others = (state for other, state in self.now.items() if other != place)
+        for state in (*others, *self.left):
+            if not state.origins or None not in found:
                 continue
             lines = self.sources.lines(digest) or ()
             for j, i, size, _ in self._runs(state.digest, digest):

@@ -4,6 +4,7 @@ their lines. Blocks; raises GitError."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from tui.core.dataclass import dataclass
@@ -56,8 +57,41 @@ class CommittedLine(NamedTuple):
 
 def head_moves(checkout: Checkout) -> list[HeadMove]:
     """Where HEAD went, by its own log, the oldest first."""
+    return _moves(checkout, "HEAD")
+
+
+def commits_made(checkout: Checkout) -> dict[str, int]:
+    """The commits that were made in any work tree of the repository, also in one that is gone, as
+    the logs of HEADs and branches tell, and when; the oldest first."""
+    made = sorted((one for one in _moves(checkout, "--all") if one.made_here), key=_time)
+    return {one.commit: one.time for one in made}
+
+
+def changed_in(
+    checkout: Checkout, commits: Iterable[str], paths: Sequence[str]
+) -> list[tuple[str, str]]:
+    """The commits that changed one of these files, with its path there; no merges."""
+    shape = ("--stdin", "-r", "--root", "--no-renames", "--diff-filter=AM", "--name-only", "-z")
+    words = checkout.git(
+        "diff-tree", *shape, "--", *paths, stdin="".join(f"{c}\n" for c in commits)
+    )
+    found: list[tuple[str, str]] = []
+    commit = ""
+    for word in words.strip("\0").split("\0"):
+        if word in paths:
+            found.append((commit, word))
+        else:
+            commit = word
+    return found
+
+
+def _time(move: HeadMove) -> int:
+    return move.time
+
+
+def _moves(checkout: Checkout, of: str) -> list[HeadMove]:
     shape = f"--format=%H{_FIELD}%gd{_FIELD}%gs"
-    log = ("log", "-g", "-z", f"-n{_MOVES_MAX}", shape, "--date=unix", "HEAD", "--")
+    log = ("log", "-g", "-z", f"-n{_MOVES_MAX}", shape, "--date=unix", of, "--")
     moves: list[HeadMove] = []
     words = checkout.git(*log).split("\0")
     for commit, when, what in zip(words[::3], words[1::3], words[2::3], strict=False):

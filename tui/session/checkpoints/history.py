@@ -61,6 +61,15 @@ def path_history(db: sqlite3.Connection, path: str) -> PathHistory:
     return PathHistory(store, first, dict(sorted(states.items())), times, adopted, last or 0.0)
 
 
+def newest_files(db: sqlite3.Connection) -> list[tuple[str, PathEntry]]:
+    """The files of the newest checkpoint."""
+    rows = db.execute(
+        f"SELECT path, {COLUMNS} FROM entry WHERE until IS NULL AND kind = ?",  # noqa: S608 - our own column names
+        (int(Kind.FILE),),
+    )
+    return [(os.fsdecode(path), entry_of(row)) for path, *row in rows]
+
+
 def gone_with(db: sqlite3.Connection, n: int) -> list[tuple[str, PathEntry]]:
     """The files that were there before a checkpoint and not in it."""
     rows = db.execute(

@@ -42,7 +42,7 @@ from tui.session.checkpoints.entries import (
     entry_of,
     stamp_of,
 )
-from tui.session.checkpoints.history import PathHistory, gone_with, path_history
+from tui.session.checkpoints.history import PathHistory, gone_with, newest_files, path_history
 from tui.session.checkpoints.known import KnownPaths
 from tui.session.checkpoints.scan import ScannedPath, scan
 from tui.session.checkpoints.transfer import StoredState
@@ -175,6 +175,11 @@ class CheckpointStore:
         store, or a damaged one."""
         with self._transaction() as db:
             return path_history(db, path)
+
+    def newest_files(self) -> list[tuple[str, PathEntry]]:
+        """The files of the newest checkpoint, by their paths. Raises CheckpointError."""
+        with self._transaction() as db:
+            return newest_files(db)
 
     def gone_with(self, n: int) -> list[tuple[str, PathEntry]]:
         """The files, by their paths, that were gone with the checkpoint of a number. Raises
