@@ -31,7 +31,7 @@ from tui.context.session_states import SessionFiles, states_of
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError, SessionError, UsageError
 from tui.core.formatting import duration, plural
-from tui.core.paths import folders, shorten
+from tui.core.paths import expanded, folders, shorten
 from tui.core.standard_output import note, note_wrapped
 from tui.core.workspace import Workspace
 from tui.session import catalog
@@ -288,7 +288,7 @@ def _say_damage(loaded: LoadedSession) -> None:
 def _run_sessions(options: Options) -> list[tuple[int, str]] | None:
     """The sessions of the run of a task file, with the number of the first task of each; None where
     the target is none. Raises UsageError."""
-    target = Path(options.target or "").expanduser().absolute()
+    target = expanded(options.target or "").absolute()
     if not target.is_file() or target.suffix == ".jsonl":
         return None
     folder = workspace_of(options)

@@ -6,6 +6,7 @@ Nothing is written but the cache, and git's notes where they are asked for.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -37,6 +38,7 @@ from tui.core.formatting import moment_of, plural
 from tui.core.git.checkout import Checkout
 from tui.core.git.history import CommittedLine
 from tui.core.git.notes import put_note, read_note
+from tui.core.git.quoted_names import quoted
 from tui.core.paths import folders
 from tui.core.redaction import mask
 from tui.core.standard_output import note, print_data, print_text
@@ -293,13 +295,10 @@ def _fields(found: FileBlame, line: int) -> list[str]:
         "call": step.call,
     }
     extra = [f"holdfast-{name} {value}" for name, value in own.items() if value]
-    fields = [
-        *people,
-        f"summary {summary}",
-        *(extra if not unsure else extra[:1]),
-        f"filename {commit.name if commit else found.name}",
-    ]
-    return list(map(one_line, fields))  # nothing of a session or a name can be another field
+    fields = [*people, f"summary {summary}", *(extra if not unsure else extra[:1])]
+    name = quoted(commit.name if commit else found.name)
+    # nothing of a session can be another field
+    return [*map(one_line, fields), f"filename {name}"]
 
 
 # In git
@@ -309,7 +308,7 @@ def _notes(found: FileBlame, first: int, last: int) -> int:
     """Note at each commit that has lines of sessions which prompts wrote them."""
     path = Path(found.path)
     checkout = Checkout.of(path.parent)
-    name = str(path.relative_to(checkout.top))
+    name = quoted(str(path.relative_to(checkout.top)))
     by_commit: dict[str, dict[str, list[int]]] = {}
     for n in range(first - 1, last):
         step, commit = found.makers(n)[0], found.commit(n)
@@ -321,11 +320,12 @@ def _notes(found: FileBlame, first: int, last: int) -> int:
         by_commit.setdefault(commit.commit, {}).setdefault(text, []).append(n + 1)
     if not by_commit:
         raise HoldfastError(f"No committed line of {name} is known to come from a session.")
+    own_line = re.compile(rf"{re.escape(name)}:[\d,-]+ ")
     for commit, prompts in by_commit.items():
         others = [
             line
             for line in read_note(checkout, NOTES, commit).splitlines()
-            if line and not line.startswith(f"{name}:")
+            if line and not own_line.match(line)
         ]
         own = [f"{name}:{in_ranges(numbers)} {text}" for text, numbers in prompts.items()]
         put_note(checkout, NOTES, commit, "\n".join([*others, *own]))

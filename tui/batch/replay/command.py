@@ -45,7 +45,7 @@ from tui.core.errors import StorageError, UsageError, os_error_as
 from tui.core.files import read_small, replace_file
 from tui.core.formatting import plural
 from tui.core.git.door import GitError, git
-from tui.core.paths import folders, shorten
+from tui.core.paths import expanded, folders, shorten
 from tui.core.signals import heeded_signals
 
 _MAX: Final = 10_000_000
@@ -187,7 +187,7 @@ def _instructions(options: Options) -> str | None:
     named = options.batch.agents_md
     if named is None:
         return None
-    path = Path(named).expanduser()
+    path = expanded(named)
     if path.is_file():
         with os_error_as(UsageError, f"Can't read {shorten(path)}"):
             return read_small(path, limit=_MAX)[0].decode("utf-8-sig", "replace")
@@ -222,7 +222,7 @@ async def _work(planned: ReplayPlan, options: Options) -> int:
 
 def _show(planned: ReplayPlan, state: ReplayState, reason: str, options: Options) -> None:
     if options.batch.junit is not None:
-        path = options.batch.junit.expanduser()
+        path = options.batch.junit
         try:
             replace_file(path, report.junit(state).encode())
         except OSError as error:

@@ -13,6 +13,7 @@ from tui.core.config import Price
 from tui.core.errors import UsageError
 from tui.core.formatting import money, plural
 from tui.core.git.history import CommittedLine
+from tui.core.paths import expanded
 from tui.core.text_cleaning import one_line
 from tui.provider.prices import price_of
 from tui.session.records import can_be_typed
@@ -35,12 +36,12 @@ def asked_lines(given: str, folder: Path) -> tuple[Path, str]:
     """Take apart FILE or FILE:LINES: the path, and the lines as they were given, "" for all.
     A file that has the whole name comes first. Raises UsageError for anything else after a colon.
     """
-    path = folder / Path(given).expanduser()
+    path = folder / expanded(given)
     name, colon, lines = given.rpartition(":")
     if colon and name and not os.path.lexists(path):
         if not _LINES.fullmatch(lines):
             raise UsageError(f"“{given}” names no lines.", hint="FILE:10, FILE:10-20 or FILE:10,+5")
-        return folder / Path(name).expanduser(), lines
+        return folder / expanded(name), lines
     return path, ""
 
 
