@@ -427,3 +427,26 @@ def test_the_notes_of_a_file_with_a_colon_in_its_name_stay(
 def test_no_user_of_that_name_is_no_bug(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["blame", "~nobody-here/x.py:3"]) == 1
     assert "There is no file" in capsys.readouterr().err
+
+
+def test_keys_in_what_was_said_are_masked_and_the_file_is_as_it_is(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is printed is pasted, and kept by programs; the file is there anyway."""
+    (session,) = world.sessions
+    key, own = "sk-ant-api03-" + "B" * 40, "ghp_" + "c0" * 20
+    text = session.file.read_text()
+    session.file.write_text(text.replace("Please do part 1", f"Use {key}"))
+    world.put(world.root, [*world.lines(), (f"token = '{own}'", "person")])
+    for form in ((), ("--porcelain",), ("--json",)):
+        assert main(["blame", *form, "src/module.py"]) == 0
+        out, err = capsys.readouterr()
+        assert key not in out
+        assert "Use [secret removed] of " in out
+        assert own in out
+        if form != ("--json",):
+            assert "Removed 1 secret from what sessions say. The file is as it is.\n" in err
+        else:
+            assert json.loads(out)["secrets"] == 1
+    assert main(["blame", "src/module.py:1"]) == 0
+    assert "Removed" not in capsys.readouterr().err, "nothing of the session is told there"

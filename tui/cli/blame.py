@@ -15,6 +15,8 @@ from hashlib import sha1
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from tui.app import launch_config
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
@@ -73,11 +75,12 @@ def run(options: Options) -> int:
     path, wanted = asked_lines(str(options.target or ""), workspace_of(options))
     found, lines = blame_file(path, folders(), reading_progress)
     first, last = line_range(wanted, len(lines), path.name)
+    found, secrets = _without_secrets(found, first, last)
     prices = launch_config.prepare(options).config.prices
     if options.sessions.shape == "notes":
         return _notes(found, first, last)
     if options.json:
-        return print_json(_described(found, lines, first, last, prices))
+        return print_json({**_described(found, lines, first, last, prices), "secrets": secrets})
     if options.sessions.shape == "porcelain":
         _porcelain(found, lines, first, last)
     elif lines:
@@ -86,7 +89,27 @@ def run(options: Options) -> int:
         note(f"{path.name} is empty.")
     for text in found.notes:
         note(text)
+    if secrets:
+        note(f"Removed {plural(secrets, 'secret')} from what sessions say. The file is as it is.")
     return 0
+
+
+def _without_secrets(found: FileBlame, first: int, last: int) -> tuple[FileBlame, int]:
+    """The answer with the keys masked in what was said, run and answered, and the number of them
+    in what is told about these lines: it is pasted, and notes are pushed."""
+    told = {
+        number
+        for origin in {found.of[n] for n in range(first - 1, last)}
+        for number in (*found.origins[origin].makers, *found.origins[origin].formatters)
+    }
+    steps, secrets = list(found.steps), 0
+    for number in told:
+        step = steps[number]
+        texts = {name: mask(getattr(step, name)) for name in ("said", "label", "reason")}
+        secrets += sum(keys for _, keys in texts.values())
+        masked = {name: text for name, (text, _) in texts.items()}
+        steps[number] = msgspec.structs.replace(step, **masked)
+    return msgspec.structs.replace(found, steps=tuple(steps)), secrets
 
 
 # For people
@@ -314,8 +337,7 @@ def _notes(found: FileBlame, first: int, last: int) -> int:
         step, commit = found.makers(n)[0], found.commit(n)
         if commit is None or not found.certain(n) or not step.call:
             continue
-        said = mask(step.said)[0]  # notes can be pushed
-        text = one_line(f"session {step.session} prompt {step.prompt} {said}")
+        text = one_line(f"session {step.session} prompt {step.prompt} {step.said}")
         text = text.encode("utf-8", "replace").decode()  # no half characters
         by_commit.setdefault(commit.commit, {}).setdefault(text, []).append(n + 1)
     if not by_commit:

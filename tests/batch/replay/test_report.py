@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from xml.etree import ElementTree
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from tui.batch.replay.report import junit, text
+from tui.batch.replay.report import as_json, junit, text
 from tui.batch.replay.state import CaseState, CheckResult, Figures, ReplayState, Variation
 
 
@@ -41,6 +43,19 @@ def test_the_table_tells_then_and_now() -> None:
         "Not solved:\n"
         "  two: No checks.\n"
     )
+
+
+def test_no_key_is_in_results_that_are_pasted_or_uploaded() -> None:
+    key = "sk-ant-api03-" + "B" * 40
+    check = CheckResult(f"curl -H {key}", 1, 0.5, f"401 for {key}")
+    case = CaseState(
+        name=f"use {key}", session="s", prompt="p", verdict="unsolved", session_id="n",
+        reason=f"Red: curl -H {key} (exit 1).", checks=(check,),
+    )  # fmt: skip
+    tried = replace(state(case), variation=Variation(model="m", append_system_prompt=key))
+    for told in (text(tried, key), junit(tried), json.dumps(as_json(tried, key))):
+        assert "[secret removed]" in told
+        assert key not in told
 
 
 @given(st.text(), st.text(), st.sampled_from(["", "solved", "unsolved", "failed", "left out"]))

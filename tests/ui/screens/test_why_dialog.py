@@ -138,6 +138,18 @@ async def test_enter_reads_the_session_at_the_prompt_and_r_resumes_it(
         assert app.screen is app.chat
 
 
+async def test_a_copied_answer_has_no_key_in_it(told: blame_world.World, world: World) -> None:
+    key = "sk-ant-api03-" + "B" * 40
+    file = told.sessions[0].file
+    file.write_text(file.read_text().replace("Please do part 2", f"Use {key}"))
+    async with running(world) as (app, pilot):
+        screen = await asked(app, pilot, diff_of(told, "+last"))
+        await pilot.press("y")
+        assert "“Use [secret removed] of " in app.clipboard
+        assert key not in app.clipboard
+        assert "Removed 1 secret from the copy." in foot(screen)
+
+
 async def test_f_continues_in_a_copy_from_before_the_prompt(
     told: blame_world.World, world: World
 ) -> None:

@@ -46,6 +46,7 @@ from tui.core.files import read_small, replace_file
 from tui.core.formatting import plural
 from tui.core.git.door import GitError, git
 from tui.core.paths import expanded, folders, shorten
+from tui.core.redaction import mask
 from tui.core.signals import heeded_signals
 
 _MAX: Final = 10_000_000
@@ -80,6 +81,9 @@ def _add(path: Path, options: Options) -> int:
         print_notice(line)
     for case in cases:
         print_line(f"{case.name}: {'; '.join(case.checks) or 'no check was green: name some'}")
+        if secrets := mask(case.text)[1]:
+            kept = f"{plural(secrets, 'secret')} in its prompt, which is now in {shorten(path)}"
+            print_notice(f"  {kept}.")
         for name in case.missing:
             print_notice(f"  Not in its checkpoint: {name}. To read it as it is today: linked.")
     if cases:

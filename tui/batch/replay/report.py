@@ -13,6 +13,7 @@ from tui.batch.replay.checks import red
 from tui.batch.replay.state import CaseState, Figures, ReplayState, Verdict
 from tui.batch.report import one_line
 from tui.core.formatting import duration, money, plural, tokens
+from tui.core.redaction import mask, mask_values
 
 _HEAD: Final = ("case", "result", "calls", "tokens", "cost", "time", "session")
 _ORDER: Final[tuple[Verdict, ...]] = ("solved", "unsolved", "failed", "left out", "")
@@ -44,7 +45,7 @@ def text(state: ReplayState, reason: str = "") -> str:
         if case.reason
     ]:
         parts.append("\n".join(["Not solved:", *left]))
-    return "\n\n".join(parts) + "\n"
+    return mask("\n\n".join(parts))[0] + "\n"
 
 
 def totals(state: ReplayState, reason: str = "") -> str:
@@ -84,7 +85,8 @@ def as_json(state: ReplayState, reason: str = "") -> dict[str, Any]:
     early."""
     counts = {verdict or "to do": count for verdict, count in counts_of(state).items()}
     solved = {runs[0].name: _solved(runs) for runs in _by_case(state)}
-    return {**msgspec.to_builtins(state), "counts": counts, "solved": solved, "reason": reason}
+    told = {**msgspec.to_builtins(state), "counts": counts, "solved": solved, "reason": reason}
+    return mask_values(told)[0]
 
 
 def junit(state: ReplayState) -> str:
@@ -136,12 +138,17 @@ def _testcase(case: CaseState, name: str, suite: str) -> Iterator[str]:
 
 
 def _attributes(values: dict[str, Any]) -> str:
-    given = {name: _NOT_XML.sub("\ufffd", str(value)) for name, value in values.items()}
+    given = {name: _sound(str(value)) for name, value in values.items()}
     return "".join(f" {name}={quoteattr(value)}" for name, value in given.items())
 
 
 def _xml(value: str) -> str:
-    return escape(_NOT_XML.sub("\ufffd", value))
+    return escape(_sound(value))
+
+
+def _sound(value: str) -> str:
+    """A text as XML may have it, without secrets: a CI system keeps it."""
+    return _NOT_XML.sub("\ufffd", mask(value)[0])
 
 
 def _row(case: CaseState) -> list[str]:

@@ -50,6 +50,7 @@ from tui.core.clock import Clock
 from tui.core.dataclass import dataclass
 from tui.core.errors import SessionError
 from tui.core.paths import Folders
+from tui.core.redaction import mask
 from tui.permissions.gate import RulesOnly
 from tui.session import catalog
 from tui.session.checkpoints.scratch import remove_tree
@@ -344,6 +345,7 @@ class ReplayRun:
 
     async def _rest(self, index: int, verdict: Verdict, reason: str, **changes: Any) -> None:
         """Save the verdict on a case, then say it."""
+        reason = mask(reason)[0]
         await self._save(index, verdict=verdict, reason=reason, **changes)
         told = f"{verdict}. {reason}".rstrip(". ")
         self._run.say(f"  {self.state.label(index)}: {told}")

@@ -16,7 +16,7 @@ from tui.core.git.history import CommittedLine
 from tui.core.paths import expanded
 from tui.core.text_cleaning import one_line
 from tui.provider.prices import price_of
-from tui.session.records import can_be_typed
+from tui.session.records import can_be_typed, fork_line
 
 _LINES: Final = re.compile(r"(\d{1,18})(?:[-,](\+?)(\d{1,18}))?", re.ASCII)
 _LABEL_CHARS: Final = 40
@@ -130,9 +130,9 @@ def open_command(step: RecordedStep) -> str:
 def fork_command(step: RecordedStep) -> str:
     """Return the command line that begins again from before a step's prompt, in a copy; "" where
     nothing comes before it, or where a sub-agent took it."""
-    if not can_be_typed(step.before) or step.parent or not open_command(step):
+    if step.parent or not open_command(step):
         return ""
-    return f"holdfast -r {step.session} --at {step.before} --fork"
+    return fork_line(step.session, step.before)
 
 
 def cost(step: RecordedStep, prices: Mapping[str, Price]) -> float | None:
