@@ -192,6 +192,14 @@ class ReplayRun:
             elapsed_s=self._run.elapsed_s,
         )
 
+    @property
+    def over_cost(self) -> float | None:
+        """The USD that were spent, where that is the limit or more and cases are left."""
+        book, most = self._run.book, self._plan.stops.cost_usd
+        if self.state.is_over or book is None or most is None:
+            return None
+        return spent if (spent := self._run.spent_usd) >= most else None
+
     def _begun(self) -> RunState:
         state = self._plan.state
         return RunState(
