@@ -1,12 +1,11 @@
 """A command line read by its syntax tree (tree-sitter-bash): simple commands and redirections.
 
 Quotes and braces are resolved, and so are `~`, `cd` (which may fail), and variables that the line
-itself sets.
-Everything else that only the shell will know is UNKNOWN in a word. Functions, branches and loops
-count as run. If the grammar does not understand something, that is a problem of the whole line, and
-the part that was understood is still reported. Code that the tree has only as text (backquotes in
-`${…}` and here-documents, an index that bash evaluates, what follows `coproc`) makes the line
-`unseen`.
+itself sets. Everything else that only the shell will know is UNKNOWN in a word. Functions, branches
+and loops count as run. If the grammar does not understand something, that is a problem of the whole
+line, and the part that was understood is still reported. Code that the tree has only as text
+(backquotes in `${…}` and here-documents, an index that bash evaluates, what follows `coproc`) makes
+the line `unseen`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import os
 import re
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
 from itertools import dropwhile
@@ -64,6 +63,12 @@ _LONGEST_VALUE = 200
 _MOST_BRACES = 64
 _MOST_FOLDERS = 8
 _MOVES = frozenset({"cd", "pushd", "popd"})
+_MAY_BE_PASSED_OVER = frozenset(
+    {
+        "if_statement", "while_statement", "for_statement", "c_style_for_statement",
+        "case_statement",
+    }
+)  # fmt: skip
 _MOST_ESCAPES = 1000
 _MOST_SLOW = 500
 """Maximum number of `|`, and of `<<<`: the grammar's time grows with their square, and it ignores
@@ -252,13 +257,18 @@ class _Reader:
             with self._after_left(node) as right:
                 self._walk_all(right)
             return
+        before = self._here()
         self._walk_all(node.named_children)
         if node.type == "negated_command":
             self._done, self._failed = self._failed, self._done
+        elif node.type in _MAY_BE_PASSED_OVER:  # also the `exit` in it
+            self._done = self._failed = _either(before, self._here())
 
     def _walk_all(self, nodes: Iterable[Node]) -> None:
         for node in nodes:
-            self.walk(node)
+            after = node.next_sibling
+            with self._apart() if after and after.type == "&" else nullcontext():
+                self.walk(node)
 
     @contextmanager
     def _apart(self) -> Generator[None]:
@@ -367,7 +377,9 @@ class _Reader:
                 self._done = _either(*((self._folder(target, one),) for one in self._done))
             case ["popd", *_]:
                 self._done = (None,)
-            case ["exit" | "return", *_]:  # it gets no further
+            case ["builtin" | "command", *rest]:
+                self._follow(rest)
+            case ["exit", *_] if "exit" not in self._functions:  # it gets no further
                 self._done = self._failed = ()
             case [name, *_] if name in self._moving:
                 self._done = _either(self._done, (None,))
