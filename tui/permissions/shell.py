@@ -254,7 +254,7 @@ class _Reader:
     def _in_turn(self, node: Node) -> None:
         """Walk what is in a node, one after the other."""
         if node.type == "list":
-            with self._after_left(node) as right:
+            with self._narrowed(node) as right:
                 self._walk_all(right)
             return
         before = self._here()
@@ -288,7 +288,7 @@ class _Reader:
         return self._here()[0]
 
     @contextmanager
-    def _after_left(self, node: Node) -> Generator[list[Node]]:
+    def _narrowed(self, node: Node) -> Generator[list[Node]]:
         """Walk the left side of `&&` or `||`, then what is on its right in the folders in which it
         gets there; yields that."""
         left, *right = node.named_children
@@ -449,7 +449,7 @@ class _Reader:
         body = node.child_by_field_name("body")
         redirects = node.children_by_field_name("redirect")
         if body is not None and body.type == "list":  # they belong to its last command
-            with self._after_left(body) as right:
+            with self._narrowed(body) as right:
                 self._redirected_last(right[-1] if right else None, redirects)
         else:
             self._redirected_last(body, redirects)

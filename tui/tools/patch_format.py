@@ -12,7 +12,6 @@ from typing import Literal, TypeAlias
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import ToolError
 from tui.core.formatting import plural
-from tui.core.git.quoted_names import unquoted
 from tui.core.late_pattern import late_pattern
 
 Action: TypeAlias = Literal["add", "update", "delete"]
@@ -265,9 +264,9 @@ def _note_git(git: _GitHeader, line: str) -> None:
     elif line.startswith("deleted file mode "):
         git.deleted = True
     elif line.startswith("rename from "):
-        git.old_name = unquoted(line.removeprefix("rename from "))
+        git.old_name = _unquoted(line.removeprefix("rename from "))
     elif line.startswith("rename to "):
-        git.new_name = unquoted(line.removeprefix("rename to "))
+        git.new_name = _unquoted(line.removeprefix("rename to "))
 
 
 def _only_named(git: _GitHeader | None) -> list[FilePatch]:
@@ -282,7 +281,7 @@ def _only_named(git: _GitHeader | None) -> list[FilePatch]:
 
 
 def _named_file(old: str, new: str, git: _GitHeader | None) -> FilePatch:
-    old, new = (unquoted(name.partition("\t")[0].strip()) for name in (old, new))
+    old, new = (_unquoted(name.partition("\t")[0].strip()) for name in (old, new))
     if old.startswith(("a/", _NULL)) and new.startswith(("b/", _NULL)):
         old, new = old.removeprefix("a/"), new.removeprefix("b/")
     if old == _NULL:
@@ -295,4 +294,13 @@ def _named_file(old: str, new: str, git: _GitHeader | None) -> FilePatch:
 
 
 def _path_of(name: str) -> str:
-    return unquoted(name)[2:]
+    return _unquoted(name)[2:]
+
+
+def _unquoted(name: str) -> str:
+    """Return a name that git put in quotes without its quotes and escapes."""
+    if not name.startswith('"'):
+        return name
+    from tui.core.git.quoted_names import unquoted  # noqa: PLC0415 - seldom needed
+
+    return unquoted(name)
