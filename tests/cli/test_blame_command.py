@@ -375,3 +375,78 @@ def test_odd_bytes_in_a_name_and_an_author_stop_nothing(
     world.git("commit", "-qm", "odd", "--author", os.fsdecode(b"\xe9v <v@example.org>"))
     for form in ((), ("--porcelain",), ("--json",)):
         assert world.git("rev-parse", "HEAD")[:8] in printed(capsys, *form, str(path))
+
+
+ODD_NAMES = [
+    "-dash.py", "a  b.py", " lead.py", "trail.py ", "nl\nx.py", "esc\x1b[2Jx.py",
+    "bidi\u202egnp.py", "q\"uo'te.py", "ünï.py", "~backup.py", "x.py:3",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_an_odd_name_is_told_as_git_tells_it(
+    world: World, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """The lines of commits, those of a call, and the notes in git name the file alike."""
+    world.names[world.root] = name
+    world.put(world.root, [("first", "person"), ("second", "person")])
+    world.commit(words="mine")
+    session = world.session()
+    session.edit("edit_file", [*world.lines(), ("last", "")])
+    session.save()
+    git = world.git("blame", "--porcelain", "--", name).split("\n")
+    named = {line for line in git if line.startswith("filename ")}
+    told = printed(capsys, "--porcelain", "--", name).split("\n")
+    assert {line for line in told if line.startswith("filename ")} == named
+    assert json.loads(printed(capsys, "--json", "--", name))["path"] == str(world.root / name)
+    assert "│ last" in printed(capsys, "--", name)
+    world.commit(words="with the edit")
+    for _ in range(2):
+        printed(capsys, "--notes", "--", name)
+    (note,) = filter(None, world.git("notes", "--ref=holdfast", "show", "HEAD").split("\n"))
+    (quoted,) = named
+    assert note.startswith(f"{quoted.removeprefix('filename ')}:3 session {session.id} ")
+
+
+def test_the_notes_of_a_file_with_a_colon_in_its_name_stay(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("src/module.py:3", "src/module.py"):
+        world.names[world.root] = name
+        world.put(world.root, [("first", "person"), ("second", "person")])
+        session = world.session()
+        session.edit("edit_file", [*world.lines(), (f"last of {name}", "")])
+        session.save()
+    world.commit(words="both")
+    for name in ("src/module.py:3", "src/module.py"):
+        printed(capsys, "--notes", name)
+    notes = filter(None, world.git("notes", "--ref=holdfast", "show", "HEAD").split("\n"))
+    assert sorted(line.split(" ")[0] for line in notes) == ["src/module.py:3", "src/module.py:3:3"]
+
+
+def test_no_user_of_that_name_is_no_bug(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["blame", "~nobody-here/x.py:3"]) == 1
+    assert "There is no file" in capsys.readouterr().err
+
+
+def test_keys_in_what_was_said_are_masked_and_the_file_is_as_it_is(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is printed is pasted, and kept by programs; the file is there anyway."""
+    (session,) = world.sessions
+    key, own = "sk-ant-api03-" + "B" * 40, "ghp_" + "c0" * 20
+    text = session.file.read_text()
+    session.file.write_text(text.replace("Please do part 1", f"Use {key}"))
+    world.put(world.root, [*world.lines(), (f"token = '{own}'", "person")])
+    for form in ((), ("--porcelain",), ("--json",)):
+        assert main(["blame", *form, "src/module.py"]) == 0
+        out, err = capsys.readouterr()
+        assert key not in out
+        assert "Use [secret removed] of " in out
+        assert own in out
+        if form != ("--json",):
+            assert "Removed 1 secret from what sessions say. The file is as it is.\n" in err
+        else:
+            assert json.loads(out)["secrets"] == 1
+    assert main(["blame", "src/module.py:1"]) == 0
+    assert "Removed" not in capsys.readouterr().err, "nothing of the session is told there"

@@ -126,7 +126,13 @@ def test_what_only_prepares_the_folder_is_run_again_and_named(
 
 def test_secrets_of_a_session_are_removed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     key = "sk-ant-api03-" + "B" * 80
-    id_ = session(root, [write("env", f"KEY={key}\n")], prompts=(f"use {key}",))
+    (root / "there").write_text(f"{key}\n")
+    id_ = session(
+        root, [write("env", f"KEY={key}\n"), run("tee out < there")], prompts=(f"use {key}",)
+    )
+    told = distilled(capsys, id_, "--check")
+    assert "[secret removed]" in told["check"]["output"]
+    assert key not in json.dumps(told)
     for shape in ("script", "tasks", "skill"):
         assert main(["sessions", "distill", id_, "--as", shape]) == 0
         out, err = capsys.readouterr()

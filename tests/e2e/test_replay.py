@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import sqlite3
@@ -375,6 +376,10 @@ def test_a_limit_of_cost_ends_it_and_the_rest_follows(
     assert len(server.posts) == sent + 1
     assert ended_early.object["reason"] == "reached the limit of $0.00"
     assert ended_early.object["counts"] == {"to do": 1}
+    again = program(*words[:-1], "--max-cost", "0.000001", code=1).stdout
+    assert len(server.posts) == sent + 1
+    assert re.search(r"stopped early: reached the limit of \$0\.00 \(\$0\.\d+ spent\)\n", again)
+    assert "With a higher --max-cost, the same command continues with the rest.\n" in again
     done = program(*words)
     assert done.object["counts"] == {"solved": 1}
     assert done.object["folder"] == ended_early.object["folder"]

@@ -873,3 +873,56 @@ def test_parts_say_what_a_line_does() -> None:
 def test_a_part_names_what_is_not_known_without_control_characters() -> None:
     parts = judge("ls | xargs rm -r; env A=1 rm $x").parts
     assert [part.text for part in parts if part.risk == "high-risk"] == ["rm -r", "rm …"]
+
+
+@pytest.mark.parametrize(
+    ("command", "risk"),
+    [
+        ("cd nowhere; rm -rf .", "blocked"),
+        ("cd nowhere\nrm -rf .", "blocked"),
+        ("cd nowhere && rm -rf build/.", "high-risk"),
+        ("cd src; echo > .git/hooks/pre-commit", "high-risk"),
+        ("cd src && echo > .git/hooks/pre-commit", "standard"),
+        ("cd src && ls; echo > .git/hooks/pre-commit", "high-risk"),
+        ("cd src & echo > .git/hooks/pre-commit", "high-risk"),
+        ("cd src || echo > .git/hooks/pre-commit", "high-risk"),
+        ("! cd src && echo > .git/hooks/pre-commit", "high-risk"),
+        ("! cd src || echo > .git/hooks/pre-commit", "standard"),
+        ("cd src || exit 1; echo > .git/hooks/pre-commit", "standard"),
+        ("cd src || { echo no; exit 1; }; echo > .git/hooks/pre-commit", "standard"),
+        ("cd src || { if ls; then exit; fi; }; echo > .git/hooks/pre-commit", "high-risk"),
+        ("cd src || for a in b; do exit; done; echo > .git/hooks/pre-commit", "high-risk"),
+        ("cd src || (exit 1); echo > .git/hooks/pre-commit", "high-risk"),
+        ("cd src || exit & echo > .git/hooks/pre-commit", "high-risk"),
+        ("cd src || return; echo > .git/hooks/pre-commit", "high-risk"),
+        ("exit() { ls; }; cd src || exit; echo > .git/hooks/pre-commit", "high-risk"),
+        ("command cd .git && echo hi > hooks/pre-commit", "high-risk"),
+        ("cd src || cd docs; echo > .git/hooks/pre-commit", "high-risk"),
+        ("cd src && (cd docs; ls) && echo > .git/hooks/pre-commit", "standard"),
+        ("if ls; then cd src; fi; echo > .git/hooks/pre-commit", "high-risk"),
+        ("cd .git; echo hi > hooks/pre-commit", "high-risk"),
+        ("cd .git || echo hi > hooks/pre-commit", "standard"),
+        ("cd /etc || touch a", "standard"),
+        ("cd /etc; touch a", "high-risk"),
+        ("f() { cd /etc; }; f; touch a", "high-risk"),
+        ("cd src; touch $PWD/a", "high-risk"),
+        ("cd src && touch $PWD/a", "standard"),
+        ("cd src; make", "standard"),
+        ("cd src; cat main.py", "safe"),
+    ],
+)
+def test_a_cd_that_may_fail_leaves_the_riskier_of_both_folders(command: str, risk: str) -> None:
+    verdict = judge(command)
+    assert (verdict.risk, verdict.complete) == (risk, True)
+    texts = [part.text for part in verdict.parts]
+    assert len(texts) == len(set(texts)), "each command is told once"
+
+
+@given(
+    st.sampled_from(["src", "..", "/", "~", ".git/hooks", "nowhere", "-", "$x"]),
+    st.sampled_from(["rm -rf .", "rm -rf ..", "touch a", "echo > config", "cat a", "cat ../../a"]),
+)
+def test_after_a_cd_no_risk_is_less_than_in_either_folder(folder: str, command: str) -> None:
+    either = ORDER[judge(f"cd {folder}; {command}").risk]
+    assert either >= ORDER[judge(f"cd {folder} && {command}").risk]
+    assert either >= ORDER[judge(command).risk]

@@ -26,12 +26,13 @@ from tui.cli.bisect_record import JudgedStates
 from tui.cli.bisect_report import BisectReport, BisectState, Judgement, print_report
 from tui.cli.session_io import load, path_of
 from tui.context import bisection
-from tui.context.bisection import Judge, next_step
+from tui.context.bisection import FirstFailure, Judge, next_step
 from tui.context.session_states import SessionFiles, states_of
-from tui.core.dataclass import dataclass, field
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import HoldfastError, SessionError, UsageError
 from tui.core.formatting import duration, plural
-from tui.core.paths import folders, shorten
+from tui.core.paths import expanded, folders, shorten
+from tui.core.redaction import mask
 from tui.core.standard_output import note, note_wrapped
 from tui.core.workspace import Workspace
 from tui.session import catalog
@@ -88,18 +89,9 @@ class _Judging:
         codes: list[int] = []
         shown: ProgramEnd | None = None
         while not codes or not bisection.is_decided(codes, self.runs):
-            self._become(state)
-            if self.build is not None:
-                built = self.commands.run([*shell(), self.build], self.timeout_s)
-                if built.code:
-                    return Judgement("skipped", why="it doesn't build", output=built.text)
-            end = self.commands.run(self.argv, self.timeout_s)
-            if end.code >= bisection.CODES:
-                raise HoldfastError(
-                    f"The command ended with exit code {end.code}, which says that something is"
-                    f" wrong with itself, not with the state. {end.text[-_SAID:].strip()}".rstrip(),
-                    hint="To count that as a failure, let it exit with a code from 1 to 124.",
-                )
+            end = self._once(state)
+            if isinstance(end, Judgement):
+                return end
             codes.append(end.code)
             if shown is None or not shown.code:
                 shown = end
@@ -108,6 +100,36 @@ class _Judging:
         verdict = bisection.verdict_of(codes)
         why = f"exit code {bisection.SKIP}" if verdict == "skipped" else ""
         return Judgement(verdict, tuple(codes), why, shown.text, shown.seconds, shown.timed_out)
+
+    def confirm(self, one: BisectState, known: Judgement) -> Judgement:
+        """Return a judgement with all the runs that a named state needs. Raises HoldfastError,
+        OSError."""
+        state = self.kept.state(one.files)
+        codes = list(known.codes)
+        while len(codes) < bisection.runs_of_a_named_state(self.runs):
+            end = self._once(state)
+            codes.append(bisection.SKIP if isinstance(end, Judgement) else end.code)
+            if isinstance(end, ProgramEnd) and end.code and not any(known.codes):
+                known = replace(known, output=end.text, seconds=end.seconds)
+        self._become(state)
+        return replace(known, codes=tuple(codes))
+
+    def _once(self, state: State) -> ProgramEnd | Judgement:
+        """Build a state and run the command there once; the judgement where it doesn't build."""
+        self._become(state)
+        if self.build is not None:
+            built = self.commands.run([*shell(), self.build], self.timeout_s)
+            if built.code:
+                return Judgement("skipped", why="it doesn't build", output=built.text)
+        end = self.commands.run(self.argv, self.timeout_s)
+        if end.code >= bisection.CODES:
+            said = mask(end.text)[0][-_SAID:].strip()
+            raise HoldfastError(
+                f"The command ended with exit code {end.code}, which says that something is"
+                f" wrong with itself, not with the state. {said}".rstrip(),
+                hint="To count that as a failure, let it exit with a code from 1 to 124.",
+            )
+        return end
 
     def _become(self, state: State) -> None:
         """Make the exact state, whatever the last command left."""
@@ -184,6 +206,10 @@ def _search(
                 judgement = judged[step.state] = judging.judge(states[step.state])
                 record.save(judged)
                 _say(step, len(states), judgement)
+            if isinstance(step, FirstFailure):  # what is named is no chance
+                for n in (step.passes, step.fails):
+                    judged[n] = judging.confirm(states[n], judged[n])
+                    record.save(judged)
         except KeyboardInterrupt:
             what = plural(len(judged), "state")
             note_wrapped(f"Interrupted, with {what} of {len(states):,} judged. Continue with:")
@@ -288,7 +314,7 @@ def _say_damage(loaded: LoadedSession) -> None:
 def _run_sessions(options: Options) -> list[tuple[int, str]] | None:
     """The sessions of the run of a task file, with the number of the first task of each; None where
     the target is none. Raises UsageError."""
-    target = Path(options.target or "").expanduser().absolute()
+    target = expanded(options.target or "").absolute()
     if not target.is_file() or target.suffix == ".jsonl":
         return None
     folder = workspace_of(options)

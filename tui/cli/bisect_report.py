@@ -28,13 +28,14 @@ from tui.core.config import Price
 from tui.core.dataclass import dataclass
 from tui.core.formatting import duration, money, plural, tokens
 from tui.core.messages import Usage, string_of
+from tui.core.redaction import mask, mask_values
 from tui.core.retold import retold
 from tui.core.standard_output import hanging, note, note_wrapped, print_text, terminal_width
 from tui.core.text_cleaning import one_line
 from tui.session.checkpoints.entries import Change, CheckpointError
 from tui.session.checkpoints.scratch import differing
 from tui.session.reader import LoadedSession
-from tui.session.records import FILE_CHANGE, Record, can_be_typed, is_prompt, title_of
+from tui.session.records import FILE_CHANGE, Record, can_be_typed, fork_line, is_prompt, title_of
 
 _NAMED: Final = 12
 _LINES: Final = 20
@@ -109,8 +110,7 @@ class _Made:
     def title(self) -> str:
         """The call in a few words, or who else it was."""
         if self.origin is not None:
-            words = one_line(f"{self.origin.tool} {self.origin.subject}")
-            return words if len(words) <= _CHARS else f"{words[: _CHARS - 1]}…"
+            return one_line(f"{self.origin.tool} {self.origin.subject}")
         match self.state.files.by:
             case "rewind":
                 return "a rewind, which put files back"
@@ -128,21 +128,24 @@ def print_report(report: BisectReport, options: Options, prices: Mapping[str, Pr
     made = _makers(report, prices)
     diff = _diff(report) if isinstance(result, FirstFailure) else ""
     if options.json:
-        print_json(_to_json(report, made, diff))
+        told, secrets = mask_values(_to_json(report, made, diff))
+        print_json({**told, "secrets": secrets})
     else:
         width = terminal_width(sys.stdout)
         if isinstance(result, FirstFailure):
             lines = _failure_lines(report, result, made, diff, width)
         else:
             lines = iter(_no_failure_lines(report, result, width))
-        for line in lines:
-            print_text(line)
+        text, secrets = mask("\n".join(lines))  # it is pasted into issues
+        print_text(text)
         width = terminal_width(sys.stderr)
         for text in _remarks(report):
             note_wrapped(text)
+        if secrets:
+            note(f"Removed {plural(secrets, 'secret')}.")
         for what, command in _next_commands(options, made):
             _note_command(what, command, width)
-    return 0 if len(made) == 1 else 1
+    return 0 if len(made) == 1 and not _unsure(report) else 1
 
 
 def _makers(report: BisectReport, prices: Mapping[str, Price]) -> list[_Made]:
@@ -151,6 +154,18 @@ def _makers(report: BisectReport, prices: Mapping[str, Price]) -> list[_Made]:
         return []
     found = [n for n in result.candidates if _differs(report, n)]
     return [_made(report.states[n], prices) for n in found or result.candidates]
+
+
+def _unsure(report: BisectReport) -> list[int]:
+    """Those of the two states that were found in which runs of the command disagree."""
+    result = report.result
+    if not isinstance(result, FirstFailure):
+        return []
+    return [
+        n
+        for n in (result.passes, result.fails)
+        if not bisection.agree(report.judged[n].codes, report.judged[n].verdict)
+    ]
 
 
 def _differs(report: BisectReport, n: int) -> bool:
@@ -197,6 +212,11 @@ def _failure_lines(
     width: int | None,
 ) -> Iterator[str]:
     count, command = len(report.states), one_line(report.command)
+    if unsure := _unsure(report):
+        where = " and ".join(f"{_failed(report, n)} in state {n + 1:,}" for n in unsure)
+        head = f"`{command}` is flaky, so no call is named for sure: {where}. Perhaps:"
+        yield from hanging("", head, width)
+        yield ""
     if len(made) > 1:
         head = (
             f"`{command}` passes in state {result.passes + 1:,} of {count:,} and fails in state"
@@ -204,7 +224,7 @@ def _failure_lines(
         )
         yield from hanging("", head, width)
         for one in made[:_NAMED]:
-            yield from hanging(f"  {_when(one.state)}  ", one.title, width)
+            yield from hanging(f"  {_when(one.state)}  ", _cut(one.title), width)
         if len(made) > _NAMED:
             yield f"  and {len(made) - _NAMED} more"
         return
@@ -219,6 +239,14 @@ def _failure_lines(
         yield ""
         yield f"The command said ({_ending(judgement)}):"
         yield from said
+
+
+def _cut(title: str) -> str:
+    """A title that is not too long for a line or two; no half of a key is left at its end."""
+    if len(title) <= _CHARS:
+        return title
+    masked, _ = mask(title)
+    return masked if len(masked) <= _CHARS else f"{masked[: _CHARS - 1]}…"
 
 
 def _between(result: FirstFailure) -> str:
@@ -237,7 +265,7 @@ def _output_lines(judgement: Judgement | None) -> list[str]:
 
 def _call(made: _Made, width: int | None) -> Iterator[str]:
     state, origin = made.state, made.origin
-    yield from hanging("", made.title, width)
+    yield from hanging("", _cut(made.title), width)
     rows: list[tuple[str, str]] = []
     if state.task:
         rows.append(("task", f"{state.task} of the run"))
@@ -375,10 +403,8 @@ def _remarks(report: BisectReport) -> Iterator[str]:
         why = ", ".join(dict.fromkeys(report.judged[n].why for n in skipped))
         yield f"Skipped: {_numbers(skipped)} ({why})."
     for n in sorted(flaky)[:_NAMED]:
-        codes = report.judged[n].codes
-        failed = sum(code != 0 for code in codes)
         yield (
-            f"Flaky: {failed} of {plural(len(codes), 'run')} failed in state {n + 1:,}; it counts"
+            f"Flaky: {_failed(report, n)} in state {n + 1:,}; it counts"
             f" as {'failing' if report.judged[n].verdict == 'fails' else 'passing'}."
         )
     if flaky and isinstance(result, FirstFailure):
@@ -392,6 +418,11 @@ def _remarks(report: BisectReport) -> Iterator[str]:
         yield f"Lent by your folder, read-only, as they are now: {_some(report.lent)}."
     if report.missing:
         yield f"Missing, because checkpoints don't keep them: {_some(report.missing)}."
+
+
+def _failed(report: BisectReport, n: int) -> str:
+    codes = report.judged[n].codes
+    return f"{sum(code != 0 for code in codes)} of {plural(len(codes), 'run')} failed"
 
 
 def _numbers(states: Sequence[int]) -> str:
@@ -414,9 +445,8 @@ def _next_commands(options: Options, made: Sequence[_Made]) -> Iterator[tuple[st
         return
     if origin.request:
         yield "What the model was sent", f"holdfast sessions view {id_} --at {origin.request}"
-    if can_be_typed(origin.fork_at):
-        command = f"holdfast sessions fork {id_} --at {origin.fork_at}"
-        yield "Fork the conversation from before it", command
+    if command := fork_line(id_, origin.fork_at):
+        yield "Continue from before it, in a copy", command
     if options.sessions.branch is None:
         yield "Put the files back, too, with /rewind to that prompt", f"holdfast -r {id_}"
 
@@ -425,9 +455,11 @@ def _to_json(report: BisectReport, made: Sequence[_Made], diff: str) -> dict[str
     result = report.result
     outcome: dict[str, Any]
     if isinstance(result, FirstFailure):
-        single = len(made) == 1
+        found = "found" if len(made) == 1 else "between"
+        unsure = _unsure(report)
         outcome = {
-            "outcome": "found" if single else "between",
+            "outcome": "flaky" if unsure else found,
+            "unsure": [n + 1 for n in unsure],
             "passes": result.passes + 1,
             "fails": result.fails + 1,
             "untried": result.untried,

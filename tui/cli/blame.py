@@ -6,6 +6,7 @@ Nothing is written but the cache, and git's notes where they are asked for.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,8 @@ from datetime import UTC, datetime
 from hashlib import sha1
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from tui.app import launch_config
 from tui.app.options.arguments import Options
@@ -37,6 +40,7 @@ from tui.core.formatting import moment_of, plural
 from tui.core.git.checkout import Checkout
 from tui.core.git.history import CommittedLine
 from tui.core.git.notes import put_note, read_note
+from tui.core.git.quoted_names import quoted
 from tui.core.paths import folders
 from tui.core.redaction import mask
 from tui.core.standard_output import note, print_data, print_text
@@ -71,11 +75,12 @@ def run(options: Options) -> int:
     path, wanted = asked_lines(str(options.target or ""), workspace_of(options))
     found, lines = blame_file(path, folders(), reading_progress)
     first, last = line_range(wanted, len(lines), path.name)
+    found, secrets = _without_secrets(found, first, last)
     prices = launch_config.prepare(options).config.prices
     if options.sessions.shape == "notes":
         return _notes(found, first, last)
     if options.json:
-        return print_json(_described(found, lines, first, last, prices))
+        return print_json({**_described(found, lines, first, last, prices), "secrets": secrets})
     if options.sessions.shape == "porcelain":
         _porcelain(found, lines, first, last)
     elif lines:
@@ -84,7 +89,27 @@ def run(options: Options) -> int:
         note(f"{path.name} is empty.")
     for text in found.notes:
         note(text)
+    if secrets:
+        note(f"Removed {plural(secrets, 'secret')} from what sessions say. The file is as it is.")
     return 0
+
+
+def _without_secrets(found: FileBlame, first: int, last: int) -> tuple[FileBlame, int]:
+    """The answer with the keys masked in what was said, run and answered, and the number of them
+    in what is told about these lines: it is pasted, and notes are pushed."""
+    told = {
+        number
+        for origin in {found.of[n] for n in range(first - 1, last)}
+        for number in (*found.origins[origin].makers, *found.origins[origin].formatters)
+    }
+    steps, secrets = list(found.steps), 0
+    for number in told:
+        step = steps[number]
+        texts = {name: mask(getattr(step, name)) for name in ("said", "label", "reason")}
+        secrets += sum(keys for _, keys in texts.values())
+        masked = {name: text for name, (text, _) in texts.items()}
+        steps[number] = msgspec.structs.replace(step, **masked)
+    return msgspec.structs.replace(found, steps=tuple(steps)), secrets
 
 
 # For people
@@ -293,13 +318,10 @@ def _fields(found: FileBlame, line: int) -> list[str]:
         "call": step.call,
     }
     extra = [f"holdfast-{name} {value}" for name, value in own.items() if value]
-    fields = [
-        *people,
-        f"summary {summary}",
-        *(extra if not unsure else extra[:1]),
-        f"filename {commit.name if commit else found.name}",
-    ]
-    return list(map(one_line, fields))  # nothing of a session or a name can be another field
+    fields = [*people, f"summary {summary}", *(extra if not unsure else extra[:1])]
+    name = quoted(commit.name if commit else found.name)
+    # nothing of a session can be another field
+    return [*map(one_line, fields), f"filename {name}"]
 
 
 # In git
@@ -309,23 +331,23 @@ def _notes(found: FileBlame, first: int, last: int) -> int:
     """Note at each commit that has lines of sessions which prompts wrote them."""
     path = Path(found.path)
     checkout = Checkout.of(path.parent)
-    name = str(path.relative_to(checkout.top))
+    name = quoted(str(path.relative_to(checkout.top)))
     by_commit: dict[str, dict[str, list[int]]] = {}
     for n in range(first - 1, last):
         step, commit = found.makers(n)[0], found.commit(n)
         if commit is None or not found.certain(n) or not step.call:
             continue
-        said = mask(step.said)[0]  # notes can be pushed
-        text = one_line(f"session {step.session} prompt {step.prompt} {said}")
+        text = one_line(f"session {step.session} prompt {step.prompt} {step.said}")
         text = text.encode("utf-8", "replace").decode()  # no half characters
         by_commit.setdefault(commit.commit, {}).setdefault(text, []).append(n + 1)
     if not by_commit:
         raise HoldfastError(f"No committed line of {name} is known to come from a session.")
+    own_line = re.compile(rf"{re.escape(name)}:[\d,-]+ ")
     for commit, prompts in by_commit.items():
         others = [
             line
             for line in read_note(checkout, NOTES, commit).splitlines()
-            if line and not line.startswith(f"{name}:")
+            if line and not own_line.match(line)
         ]
         own = [f"{name}:{in_ranges(numbers)} {text}" for text, numbers in prompts.items()]
         put_note(checkout, NOTES, commit, "\n".join([*others, *own]))

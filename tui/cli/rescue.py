@@ -16,6 +16,7 @@ from tui.cli.own_loader import NotCheckedError, database_refusal, refusal
 from tui.cli.session_io import print_json
 from tui.core.dataclass import dataclass
 from tui.core.errors import SessionError, UsageError, os_error_as
+from tui.core.paths import expanded
 from tui.core.standard_output import print_text
 from tui.core.text_cleaning import one_line
 from tui.session.reader import open_session
@@ -65,7 +66,7 @@ def run(options: Options) -> int:
     """Write the repaired copy and report what was done. Returns the exit code."""
     if not options.target:
         raise UsageError("Which file?", hint="holdfast rescue PATH")
-    path = Path(options.target).expanduser()
+    path = expanded(options.target)
     copy = Path(options.out) if options.out else path.with_suffix(f".rescued{path.suffix}")
     with open_session(path) as file, os_error_as(SessionError, f"Can't read {path}"):
         head = file.read(len(MAGIC))

@@ -40,6 +40,7 @@ from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.messages import blocks_of, object_of, string_of
 from tui.core.paths import folders
+from tui.core.redaction import mask, mask_values
 from tui.core.standard_output import note, print_data
 from tui.core.workspace import Workspace
 from tui.permissions.plain_command import ReadableArea, parse, reasons_to_ask
@@ -254,7 +255,7 @@ def _written(
     if options.out is not None:
         copies.write_new(options.out.absolute(), data)
     if options.json:
-        print_json(
+        told, secrets = mask_values(
             {
                 "as": options.sessions.shape or "script",
                 "written": str(options.out.absolute()) if options.out else None,
@@ -268,10 +269,10 @@ def _written(
                     for one in steps
                 ],
                 "cannot": made.cannot,
-                "secrets": made.secrets,
                 "check": checked.to_json() if checked else None,
             }
         )
+        print_json({**told, "secrets": made.secrets + secrets})
         return
     if options.out is None:
         print_data(made.text, end="")
@@ -287,7 +288,7 @@ def _written(
 
 def _say(checked: _Checked) -> None:
     if checked.end.code:
-        said = checked.end.text.strip().splitlines()[-_SHOWN:]
+        said = mask(checked.end.text)[0].strip().splitlines()[-_SHOWN:]
         note(f"The script ended with exit code {checked.end.code}.")
         for line in said:
             note(f"  {line}")

@@ -14,7 +14,7 @@ from tui.cli.session_io import path_of, print_json
 from tui.core.clock import SystemClock
 from tui.core.errors import SessionError, UsageError
 from tui.core.formatting import plural, size
-from tui.core.paths import folders, shorten
+from tui.core.paths import expanded, folders, shorten
 from tui.core.standard_output import note, print_text
 from tui.core.text_cleaning import one_line
 from tui.session import importers
@@ -73,7 +73,7 @@ def unpack_(options: Options) -> int:
     if not options.target:
         raise UsageError("Which pack?", hint="holdfast sessions unpack FILE")
     done = unpack(
-        Path(options.target).expanduser(),
+        expanded(options.target),
         workspace_of(options),
         folders=folders(),
         clock=SystemClock(),

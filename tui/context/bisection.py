@@ -124,6 +124,17 @@ def is_flaky(codes: Sequence[int]) -> bool:
     return len(judged) > 1
 
 
+def agree(codes: Sequence[int], verdict: Verdict) -> bool:
+    """True if each run of a command says the same of a state as the verdict on it."""
+    return {verdict_of([code]) for code in codes} == {verdict}
+
+
+def runs_of_a_named_state(runs: int) -> int:
+    """The number of runs that have to agree in the two states that a search ends with, where other
+    states have at most `runs`: one run alone may be chance."""
+    return max(2, runs)
+
+
 def is_decided(codes: Sequence[int], runs: int) -> bool:
     """True if further runs, up to `runs`, can't change the verdict on a state."""
     failed = sum(code != 0 for code in codes)

@@ -93,6 +93,12 @@ def workspace_slug(workspace: Path) -> str:
     return f"{name}-{digest}"
 
 
+def expanded(name: str) -> Path:
+    """Return a path as a person types it, with `~` and `~user` replaced; an unknown user's is a
+    plain name, like `~backup.py`."""
+    return Path(os.path.expanduser(name))  # noqa: PTH111 - Path's raises for an unknown user
+
+
 def shorten(path: Path | str) -> str:
     """Return a path for the screen: the home folder as `~`."""
     home = str(Path(os.path.expanduser("~")))  # noqa: PTH111 - never raises if there is none

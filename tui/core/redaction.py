@@ -121,7 +121,7 @@ def mask_values(value: dict[str, Any]) -> tuple[dict[str, Any], int]:
             text, keys = mask(part)
             count += keys
             return text
-        if isinstance(part, list):
+        if isinstance(part, (list, tuple)):
             return [masked(item) for item in cast("list[Any]", part)]
         if isinstance(part, dict):
             items = cast("dict[str, Any]", part)

@@ -126,9 +126,11 @@ class _Finder:
         self._left -= line.nodes
         for one in line.redirects:
             if one.writes:
-                self._written(one.target, one.cwd)
+                for there in one.in_each_folder():
+                    self._written(there.target, there.cwd)
         for simple in line.commands:
-            self._simple(simple)
+            for one in simple.in_each_folder():
+                self._simple(one)
 
     def _spend(self) -> None:
         self._left -= 1

@@ -6,10 +6,11 @@ A simple command can also be seen as a program with arguments, however it was sp
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from tui.core.dataclass import dataclass, field
+from tui.core.dataclass import dataclass, field, replace
 
 UNKNOWN = "\0"
 """Placeholder in a word for text that only the shell will know. No command line can contain it."""
@@ -44,6 +45,13 @@ class Redirect:
     writes: bool
     text: str
     cwd: Path | None
+    elsewhere: tuple[Path | None, ...] = ()
+    """The other folders that it may be in, if a `cd` before it fails."""
+
+    def in_each_folder(self) -> Iterator[Redirect]:
+        """Yield it once for each folder that it may be in."""
+        for cwd in (self.cwd, *self.elsewhere):
+            yield replace(self, cwd=cwd, elsewhere=())
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,13 @@ class SimpleCommand:
     """True if a command before it in its pipeline downloads something."""
     fed: bool = False
     """True if the line gives it input: from a pipe, a file, a here-document."""
+    elsewhere: tuple[Path | None, ...] = ()
+    """The other folders that it may be run in, if a `cd` before it fails."""
+
+    def in_each_folder(self) -> Iterator[SimpleCommand]:
+        """Yield it once for each folder that it may be run in."""
+        for cwd in (self.cwd, *self.elsewhere):
+            yield replace(self, cwd=cwd, elsewhere=()) if self.elsewhere else self
 
     @property
     def sets(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ is not known is standard. Only a line in plain words runs as safe, see `plain_co
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -209,10 +209,11 @@ class _Judge:
         self._written |= set(names_written(line.commands, line.redirects))
         parts: list[CommandPart] = []
         for simple in line.commands:
-            parts += self._simple(simple, around)
+            ways = [[*self._simple(one, around)] for one in simple.in_each_folder()]
+            parts += max(ways, key=_worst)
         for one in line.redirects:
-            self._spend(0)
-            risk, reason = self._redirect(one)
+            ways_there = [self._redirect(there) for there in one.in_each_folder()]
+            risk, reason = max(ways_there, key=lambda way: ORDER[way[0]])
             hidden = reason in blocklist.HIDDEN
             parts.append(CommandPart(one.text, risk, reason, around=around, hidden=hidden))
         yield from parts
@@ -307,6 +308,7 @@ class _Judge:
             yield from self.text(text, simple.cwd, (*around, simple.text))
 
     def _redirect(self, one: Redirect) -> tuple[Risk, str]:
+        self._spend(0)
         risk, reason = blocklist.redirect(one, self._places)
         if risk != "blocked" and self._near_key and not one.target.known:
             return "high-risk", _MAY_READ_KEY
@@ -366,6 +368,10 @@ def _unseen(called: Invocation, within: InnerCommands, reason: str) -> str:
         return _reason_sentence(inner)
     decides = reason == blocklist.ONLY_THEN and called.name in _RUN_OTHERS
     return reason if decides or reason in _UNSEEN else ""
+
+
+def _worst(parts: Sequence[CommandPart]) -> int:
+    return max((ORDER[part.risk] for part in parts), default=0)
 
 
 def _reason_sentence(why: str) -> str:

@@ -1,11 +1,11 @@
 """A command line read by its syntax tree (tree-sitter-bash): simple commands and redirections.
 
-Quotes and braces are resolved, and so are `~`, `cd`, and variables that the line itself sets.
-Everything else that only the shell will know is UNKNOWN in a word. Functions, branches and loops
-count as run. If the grammar does not understand something, that is a problem of the whole line, and
-the part that was understood is still reported. Code that the tree has only as text (backquotes in
-`${…}` and here-documents, an index that bash evaluates, what follows `coproc`) makes the line
-`unseen`.
+Quotes and braces are resolved, and so are `~`, `cd` (which may fail), and variables that the line
+itself sets. Everything else that only the shell will know is UNKNOWN in a word. Functions, branches
+and loops count as run. If the grammar does not understand something, that is a problem of the whole
+line, and the part that was understood is still reported. Code that the tree has only as text
+(backquotes in `${…}` and here-documents, an index that bash evaluates, what follows `coproc`) makes
+the line `unseen`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import os
 import re
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
 from itertools import dropwhile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from tui.core.late_pattern import late_pattern
 from tui.permissions.parsed_command import (
@@ -34,6 +34,8 @@ from tui.permissions.risk_tiers import DOWNLOADERS
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
+
+_Folders: TypeAlias = "tuple[Path | None, ...]"
 
 KEYWORDS = frozenset({"!", "{", "if", "then", "elif", "else", "while", "until", "do"})
 """Words that the grammar sometimes mistakes for a program's name."""
@@ -59,6 +61,14 @@ _COPROCESS = late_pattern(rb"\bcoproc\b")
 _DEEPEST = 80
 _LONGEST_VALUE = 200
 _MOST_BRACES = 64
+_MOST_FOLDERS = 8
+_MOVES = frozenset({"cd", "pushd", "popd"})
+_MAY_BE_PASSED_OVER = frozenset(
+    {
+        "if_statement", "while_statement", "for_statement", "c_style_for_statement",
+        "case_statement",
+    }
+)  # fmt: skip
 _MOST_ESCAPES = 1000
 _MOST_SLOW = 500
 """Maximum number of `|`, and of `<<<`: the grammar's time grows with their square, and it ignores
@@ -166,13 +176,21 @@ class _Reader:
         self.line = ParsedLine()
         self._most = most
         self._source = source
-        self._cwd = cwd
+        self._done: _Folders = (cwd,)
+        """The folders that the shell may be in if what came last has succeeded, the likely one
+        first; none if it doesn't get here then."""
+        self._failed: _Folders = (cwd,)
+        """Those that it may be in if that has failed, as by a `cd` into a folder that isn't there.
+        """
+        self._last: _Folders = (cwd,)
         self._known = known
         self._downloaded: bool = False
         self._fed: bool = fed
         self._depth = 0
         self._aliases = dict[str, tuple[ShellWord, ...]]()
         self._functions = dict[str, tuple[SimpleCommand, ...]]()
+        self._moving = set[str]()
+        """The functions that go to another folder."""
         self._shown = set[int]()
         """The places where code that was walked begins or ends."""
         self._quoted = bytearray()
@@ -207,7 +225,9 @@ class _Reader:
             case "variable_assignment":
                 name, self._known[name] = self._assignment(node)
                 set_here = ((name, self._known[name]),)
-                self._add(SimpleCommand((), self._text(node), self._cwd, set_here))
+                here, *elsewhere = self._here()
+                text = self._text(node)
+                self._add(SimpleCommand((), text, here, set_here, elsewhere=(*elsewhere,)))
             case "redirected_statement":
                 self._redirected(node)
             case "pipeline":
@@ -228,19 +248,60 @@ class _Reader:
             case kind:
                 if kind == "for_statement":
                     self._known[self._text(node.child_by_field_name("variable"))] = UNKNOWN
-                self._walk_all(node.named_children)
+                self._in_turn(node)
         self._depth -= 1
+
+    def _in_turn(self, node: Node) -> None:
+        """Walk what is in a node, one after the other."""
+        if node.type == "list":
+            with self._narrowed(node) as right:
+                self._walk_all(right)
+            return
+        before = self._here()
+        self._walk_all(node.named_children)
+        if node.type == "negated_command":
+            self._done, self._failed = self._failed, self._done
+        elif node.type in _MAY_BE_PASSED_OVER:  # also the `exit` in it
+            self._done = self._failed = _either(before, self._here())
 
     def _walk_all(self, nodes: Iterable[Node]) -> None:
         for node in nodes:
-            self.walk(node)
+            after = node.next_sibling
+            with self._apart() if after and after.type == "&" else nullcontext():
+                self.walk(node)
 
     @contextmanager
     def _apart(self) -> Generator[None]:
         """Walk in a separate shell: folder and variables are restored afterwards."""
-        saved = self._cwd, dict(self._known), self._downloaded, self._fed
+        here = self._here()
+        saved = dict(self._known), self._downloaded, self._fed
         yield
-        self._cwd, self._known, self._downloaded, self._fed = saved
+        self._known, self._downloaded, self._fed = saved
+        self._last = self._done = self._failed = here
+
+    def _here(self) -> _Folders:
+        """The folders that the shell may be in."""
+        return _either(self._done, self._failed) or self._last
+
+    @property
+    def _cwd(self) -> Path | None:
+        return self._here()[0]
+
+    @contextmanager
+    def _narrowed(self, node: Node) -> Generator[list[Node]]:
+        """Walk the left side of `&&` or `||`, then what is on its right in the folders in which it
+        gets there; yields that."""
+        left, *right = node.named_children
+        self.walk(left)
+        done, failed = self._done, self._failed
+        either = any(child.type == "||" for child in node.children)
+        self._done, self._failed = (failed, failed) if either else (done, done)
+        self._last = self._done or self._last
+        yield right
+        if either:
+            self._done = _either(done, self._done)
+        else:
+            self._failed = _either(failed, self._failed)
 
     @contextmanager
     def _feeding(self, redirects: Iterable[Node]) -> Generator[None]:
@@ -290,7 +351,10 @@ class _Reader:
         if words and (other := self._aliases.get(words[0].text)):
             words = (*other, *words[1:])
         fed = self._fed or any(map(_feeds, node.children))
-        made = SimpleCommand(words, text, self._cwd, tuple(assigned), self._downloaded, fed)
+        self._last = self._done = self._failed = self._here()
+        here, *more = self._last
+        sets, elsewhere = tuple(assigned), tuple(more)
+        made = SimpleCommand(words, text, here, sets, self._downloaded, fed, elsewhere)
         self._add(made)
         self._call(made)
         self._follow([word.text for word in words])
@@ -309,9 +373,16 @@ class _Reader:
         match words:
             case ["cd" | "pushd", *rest]:
                 targets = (word for word in rest if word == "-" or word[:1] != "-")
-                self._cwd = self._folder(next(targets, "") or self._known["HOME"])
+                target = next(targets, "") or self._known["HOME"]
+                self._done = _either(*((self._folder(target, one),) for one in self._done))
             case ["popd", *_]:
-                self._cwd = None
+                self._done = (None,)
+            case ["builtin" | "command", *rest]:
+                self._follow(rest)
+            case ["exit", *_] if "exit" not in self._functions:  # it gets no further
+                self._done = self._failed = ()
+            case [name, *_] if name in self._moving:
+                self._done = _either(self._done, (None,))
             case ["read" | "mapfile" | "readarray" | "getopts" | "unset", *names]:
                 self._known.update(dict.fromkeys(names, UNKNOWN))
             case ["alias", *defined]:
@@ -322,10 +393,10 @@ class _Reader:
             case _:
                 pass
 
-    def _folder(self, target: str) -> Path | None:
-        if target == "-" or UNKNOWN in target or (self._cwd is None and target[:1] != "/"):
+    def _folder(self, target: str, here: Path | None) -> Path | None:
+        if target == "-" or UNKNOWN in target or (here is None and target[:1] != "/"):
             return None
-        folder = os.path.normpath((self._cwd or Path("/")) / target)
+        folder = os.path.normpath((here or Path("/")) / target)
         return Path(folder) if len(folder) <= _LONGEST_VALUE else None
 
     def _pipeline(self, node: Node) -> None:
@@ -351,6 +422,8 @@ class _Reader:
             self._walk_all(node.named_children)
         name = self._text(node.child_by_field_name("name"))
         self._functions[name] = tuple(self.line.commands[start:])
+        if not _MOVES.isdisjoint(simple.program for simple in self._functions[name]):
+            self._moving.add(name)
         itself = [s for s in self.line.commands[start:] if s.words and s.words[0].text == name]
         if len(itself) > 1 or (itself and any(n.type in {"pipeline", "&"} for n in _below(node))):
             self.line.fork_bomb = True
@@ -375,9 +448,13 @@ class _Reader:
     def _redirected(self, node: Node) -> None:
         body = node.child_by_field_name("body")
         redirects = node.children_by_field_name("redirect")
-        while body is not None and body.type == "list":  # they belong to its last command
-            *before, body = body.named_children
-            self._walk_all(before)
+        if body is not None and body.type == "list":  # they belong to its last command
+            with self._narrowed(body) as right:
+                self._redirected_last(right[-1] if right else None, redirects)
+        else:
+            self._redirected_last(body, redirects)
+
+    def _redirected_last(self, body: Node | None, redirects: Sequence[Node]) -> None:
         words = [word for one in redirects for word in self._redirect(one)]
         start = len(self.line.commands)
         with self._feeding(redirects):
@@ -427,7 +504,9 @@ class _Reader:
             if not stream and target.type != "process_substitution":
                 word = words[0] if len(words) == 1 else ShellWord(UNKNOWN)
                 text = f"{operator} {written}"
-                self.line.redirects.append(Redirect(word, ">" in operator, text, self._cwd))
+                here, *elsewhere = self._here()
+                writes = ">" in operator
+                self.line.redirects.append(Redirect(word, writes, text, here, (*elsewhere,)))
         return nodes[1:]
 
     # Words
@@ -492,8 +571,15 @@ class _Reader:
 
     def _value(self, name: str) -> str:
         if name == "PWD":
-            return str(self._cwd) if self._cwd else UNKNOWN
+            here = self._here()
+            return str(here[0]) if here[0] and len(here) == 1 else UNKNOWN
         return self._known.get(name, UNKNOWN)
+
+
+def _either(*folders: _Folders) -> _Folders:
+    """All of these folders, each once; one that isn't known for those that are too many."""
+    every = tuple(dict.fromkeys(one for some in folders for one in some))
+    return every if len(every) <= _MOST_FOLDERS else (*every[: _MOST_FOLDERS - 1], None)
 
 
 def _expansions(node: Node) -> Iterator[Node]:

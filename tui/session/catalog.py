@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from tui.core.dataclass import asdict, dataclass
 from tui.core.errors import SessionError
 from tui.core.messages import Usage, blocks_of, string_of, tool_calls
-from tui.core.paths import Folders
+from tui.core.paths import Folders, expanded
 from tui.core.workspace import worktree_of
 from tui.session.drafts import UnsentWork
 from tui.session.jsonl import Findings, parse, split
@@ -85,7 +85,7 @@ def resolve(reference: str, folders: Folders) -> Path:
     none, or more than one.
     """
     if is_path(reference):
-        path = Path(reference).expanduser()
+        path = expanded(reference)
         if path.exists() or path.parent.is_file():  # a session in a database
             return path
         raise SessionError(f"File not found: {reference}.", hint="Check the path.")

@@ -239,6 +239,13 @@ def can_be_typed(id_: str) -> bool:
     return _TYPED.fullmatch(id_) is not None
 
 
+def fork_line(session: str, at: str) -> str:
+    """Return the command line that continues in a copy of a session up to a message; "" where an id
+    can't be typed."""
+    typed = can_be_typed(session) and can_be_typed(at)
+    return f"holdfast -r {session} --at {at} --fork" if typed else ""
+
+
 _TYPED = late_pattern(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 _ID = late_pattern(r"[0-9a-f]{20}")
 _LAST_STAMP = (1 << 56) - 1

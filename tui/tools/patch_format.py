@@ -299,9 +299,8 @@ def _path_of(name: str) -> str:
 
 def _unquoted(name: str) -> str:
     """Return a name that git put in quotes without its quotes and escapes."""
-    if len(name) < 2 or not name.startswith('"') or not name.endswith('"'):
+    if not name.startswith('"'):
         return name
-    try:
-        return name[1:-1].encode("latin-1").decode("unicode_escape").encode("latin-1").decode()
-    except UnicodeError:
-        return name[1:-1]
+    from tui.core.git.quoted_names import unquoted  # noqa: PLC0415 - seldom needed
+
+    return unquoted(name)

@@ -64,23 +64,27 @@ def test_a_checkpoint_that_sees_a_file_renamed_and_formatted_leaves_its_lines(
     assert kinds(world, world.root / "src" / "named.py") == {"before"}
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("late.py", "named.py"), ("später.py", "benannt größer.py"), ("größe.py", "größe.py")],
+)
 def test_a_commit_from_elsewhere_that_renames_and_formats_is_looked_through(
-    world: World, tmp_path: Path
+    world: World, tmp_path: Path, old: str, new: str
 ) -> None:
     begin(world)
     clone = tmp_path / "clone"
     world.git("clone", "-q", str(world.root), str(clone))
-    (clone / "src" / "late.py").write_text("".join(f"{line}\n" for line in OLD))
+    (clone / "src" / old).write_text("".join(f"{line}\n" for line in OLD))
     world.git("add", "-A", root=clone)
     world.git("commit", "-qm", "written elsewhere", root=clone)
     world.tick()
-    (clone / "src" / "late.py").unlink()
-    (clone / "src" / "named.py").write_text("".join(f"{line}\n" for line in NEW))
+    (clone / "src" / old).unlink()
+    (clone / "src" / new).write_text("".join(f"{line}\n" for line in NEW))
     world.git("add", "-A", root=clone)
     world.git("commit", "-qm", "named and formatted", root=clone)
     world.tick()
     world.git("pull", "-q", str(clone), "main")
-    found, _ = blame_file(world.root / "src" / "named.py", world.folders)
+    found, _ = blame_file(world.root / "src" / new, world.folders)
     assert {one.said for n in range(len(NEW)) for one in found.makers(n)} == {"written elsewhere"}
 
 

@@ -216,3 +216,14 @@ async def test_the_same_for_real(place: Place, engine: Engine, probe_folder: Pat
             wrong.append(f"{one.command}: {said} {code} {output}")
     await asyncio.to_thread(sandbox.close)
     assert wrong == []
+
+
+def test_after_a_cd_that_may_fail_files_in_both_folders_are_named(place: Place) -> None:
+    def files(command: str) -> set[Path]:
+        return {*named_needs(command, place.root, place.workspace, place.home).files}
+
+    root = place.root
+    assert files("cd src; touch a > b") == {
+        root / "src" / "a", root / "a", root / "src" / "b", root / "b",
+    }  # fmt: skip
+    assert files("cd src && touch a > b") == {root / "src" / "a", root / "src" / "b"}

@@ -125,6 +125,8 @@ async def test_what_is_uncertain_says_so_with_its_candidates(
         ("/why nowhere.py:3", "There is no file"),
         ("/why src/module.py:9999", "there is no line 9999"),
         ("/why src/module.py:x", "names no lines"),
+        ("/why ~nobody-here/x.py", "There is no file"),
+        (f"/why {'long' * 100}.py 3", "File name too long"),
     ],
 )
 async def test_what_cannot_be_answered_says_why(world: World, typed: str, words: str) -> None:

@@ -139,6 +139,18 @@ async def test_enter_reads_the_session_at_the_prompt_and_r_resumes_it(
         assert app.screen is app.chat
 
 
+async def test_a_copied_answer_has_no_key_in_it(told: blame_world.World, world: World) -> None:
+    key = "sk-ant-api03-" + "B" * 40
+    file = told.sessions[0].file
+    file.write_text(file.read_text().replace("Please do part 2", f"Use {key}"))
+    async with running(world) as (app, pilot):
+        screen = await asked(app, pilot, diff_of(told, "+last"))
+        await pilot.press("y")
+        assert "“Use [secret removed] of " in app.clipboard
+        assert key not in app.clipboard
+        assert "Removed 1 secret from the copy." in foot(screen)
+
+
 async def test_f_continues_in_a_copy_from_before_the_prompt(
     told: blame_world.World, world: World
 ) -> None:
@@ -170,7 +182,9 @@ async def test_no_session_is_opened_while_the_agent_works(
     ("diff", "words"),
     [
         ("+was here once", "This line isn't in module.py any more."),
+        ("+was here once", "/why src/module.py answers about those that are."),
         ("+", "module.py has this line"),
+        ("+", "Ask about one by its number: /why src/module.py:"),
         ("-was here once", "This line isn't in module.py any more."),
     ],
 )
@@ -180,7 +194,7 @@ async def test_a_line_that_is_not_there_by_now_says_so(
     told.put(told.root, [*told.lines(), ("", ""), ("", ""), ("end", "")])
     async with running(world) as (app, pilot):
         await asked(app, pilot, diff_of(told, diff))
-        assert words in said(app)
+        assert words in " ".join(said(app).split())
 
 
 @pytest.mark.parametrize(
@@ -205,6 +219,47 @@ async def test_a_file_that_has_no_lines_to_tell_of_says_why(
         assert words in " ".join(said(app).split())
         await pilot.press("enter", "f", "y", "left", "n")
         assert isinstance(app.screen, WhyScreen)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a  b.py", "a b.py"),
+        ("nl\nx.py", "nl x.py"),
+        ("nl\nx.py", "nl\\nx.py"),
+        ("bidi\u202egnp.py", "bidignp.py"),
+        ("esc\x1b[2Jx.py", "esc\\x1b[2Jx.py"),
+        ("~backup.py", "~backup.py"),
+    ],
+)
+async def test_a_file_with_an_odd_name_answers_by_the_name_that_is_shown(
+    told: blame_world.World, world: World, name: str, shown: str
+) -> None:
+    (told.root / "src" / "module.py").rename(told.root / name)
+    async with running(world) as (app, pilot):
+        screen = await asked(app, pilot, diff_of(told, "+last", name=shown))
+        assert screen.problem is None
+        assert said(app).startswith("code  last\n")
+        assert not {"\u202e", "\x1b"} & {*screen.explained[0]}
+
+
+async def test_of_two_files_that_are_shown_alike_none_is_guessed(
+    told: blame_world.World, world: World
+) -> None:
+    for name in ("a  b.py", "a   b.py"):
+        (told.root / name).write_text("last\n")
+    async with running(world) as (app, pilot):
+        await asked(app, pilot, diff_of(told, "+last", name="a b.py"))
+        assert "a b.py isn't there any more." in said(app)
+
+
+async def test_a_path_that_cannot_be_followed_is_not_called_deleted(
+    told: blame_world.World, world: World
+) -> None:
+    (told.root / "loop").symlink_to("loop")
+    async with running(world) as (app, pilot):
+        await asked(app, pilot, diff_of(told, "+last", name="loop/module.py"))
+        assert "Can't read loop/module.py: Too many levels" in " ".join(said(app).split())
 
 
 async def test_a_long_look_shows_a_sign_and_escape_stops_it(

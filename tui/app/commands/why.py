@@ -19,15 +19,16 @@ from tui.app.services import SessionChoice
 from tui.context.blame import FileBlame, RecordedStep, asked_lines, blame_file, line_range
 from tui.core.config import Price
 from tui.core.dataclass import replace
-from tui.core.errors import HoldfastError
+from tui.core.errors import HoldfastError, os_error_as
 from tui.core.formatting import plural
 from tui.core.images import prompt_of
-from tui.core.paths import Folders
+from tui.core.paths import Folders, expanded
 from tui.core.text_cleaning import clean, one_line, visible
 from tui.session import catalog, copies
 from tui.session.reader import read
 from tui.session.records import Record
 from tui.tools.file_access import in_thread
+from tui.tools.text_decoding import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,7 +84,7 @@ def looked_up(
 ) -> WhyAnswer:
     """Answer about FILE or FILE:LINES. Blocks. Raises HoldfastError where there is no answer, and
     once `stop` is set."""
-    if not (workspace / asked).exists():
+    if not os.path.lexists(workspace / asked):
         asked = _SPACED.sub(":", asked)
     path, wanted = asked_lines(asked, workspace)
     found, lines = blame_file(path, folders, _until(stop))
@@ -112,20 +113,38 @@ def located(
 ) -> WhyAnswer:
     """Answer about a line of a view, which the file may have elsewhere by now. Blocks, and raises
     as `looked_up`."""
-    path = workspace / Path(line.path).expanduser()
-    if not os.path.lexists(path):
+    with os_error_as(HoldfastError, f"Can't read {one_line(line.path)}"):
+        path = _shown_file(workspace / expanded(line.path))
+    if path is None:
         raise HoldfastError(
             f"{one_line(line.path)} isn't there any more.",
             hint="It was deleted or renamed: ask about its new name with /why FILE.",
         )
     found, lines = blame_file(path, folders, _until(stop))
-    number = _place(line, lines, path.name)
+    number = _place(line, lines, path.name, _name(found, workspace))
     return WhyAnswer(_name(found, workspace), found, lines, number, number, prices)
 
 
-def _place(line: ShownLine, lines: Sequence[str], name: str) -> int:
+def _shown_file(path: Path) -> Path | None:
+    """The file that a view names; None where there is none. A view cleans names: where no file has
+    this one, it is the only one in its folder that is shown so. Raises OSError."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        path.lstat()
+        return path
+    with suppress(FileNotFoundError, NotADirectoryError):
+        alike = [one for one in path.parent.iterdir() if path.name in _shown_names(one.name)]
+        return alike[0] if len(alike) == 1 else None
+    return None
+
+
+def _shown_names(name: str) -> set[str]:
+    """The forms in which diffs name a file that has odd characters in its name."""
+    return {one_line(name), clean(printable(name)), one_line(printable(name))}
+
+
+def _place(line: ShownLine, lines: Sequence[str], name: str, path: str) -> int:
     """The number of a line in the file as it is now. Raises HoldfastError where it isn't there, or
-    where several are like it."""
+    where several are like it; `path` is how /why takes it."""
     if not lines:
         raise HoldfastError(f"{name} is empty.")
     if line.text is None:
@@ -144,11 +163,11 @@ def _place(line: ShownLine, lines: Sequence[str], name: str) -> int:
     if places:
         raise HoldfastError(
             f"{name} has this line {plural(len(places), 'time')}.",
-            hint=f"Ask about one by its number: /why {name}:{places[0]}",
+            hint=f"Ask about one by its number: /why {path}:{places[0]}",
         )
     raise HoldfastError(
         f"This line isn't in {name} any more.",
-        hint=f"It was removed or changed. /why {name} answers about those that are.",
+        hint=f"It was removed or changed. /why {path} answers about those that are.",
     )
 
 

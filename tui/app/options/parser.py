@@ -24,6 +24,7 @@ from tui.app.options.flags import (
     second_words,
 )
 from tui.core.errors import UsageError
+from tui.core.paths import expanded
 
 
 def parse(argv: Sequence[str]) -> Options:
@@ -458,10 +459,7 @@ def _name(text: str) -> str:
 def _path(text: str) -> Path:
     if not text or "\0" in text:
         raise argparse.ArgumentTypeError("can't be empty.")
-    try:
-        return Path(text).expanduser()
-    except RuntimeError:  # "~nobody"
-        return Path(text)
+    return expanded(text)
 
 
 def _faults(text: str) -> tuple[str, ...]:

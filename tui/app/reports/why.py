@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -75,7 +76,8 @@ def why_report(answer: WhyAnswer, *, ways: bool = True) -> Report:
         rows += _source(answer, lines, ways=ways)
     notes = [*answer.found.notes]
     if (more := len(sources) - _SOURCES) > 0:
-        notes.append(f"{plural(more, 'more source')}: holdfast blame {answer.name} names them all.")
+        command = f"holdfast blame {shlex.quote(answer.name)}"
+        notes.append(f"{plural(more, 'more source')}: {command} names them all.")
     return Report(answer.title, rows, notes=tuple(notes))
 
 

@@ -12,6 +12,7 @@ from tui.app.confined_program import Bounds, StopSignal, environment_of, run_con
 from tui.batch.replay.state import CheckResult
 from tui.core.clock import Clock
 from tui.core.errors import UsageError
+from tui.core.redaction import mask
 from tui.core.text_cleaning import clean
 from tui.permissions.sandbox.walls import Level
 from tui.tools.process import QUIET, shell
@@ -63,7 +64,8 @@ def _run(command: str, launch: Launch, clock: Clock, stopped: StopSignal) -> Che
             code, output = None, f"Stopped after {PATIENCE_S / 60:.0f} minutes."
     except OSError as error:
         code, output = None, f"It couldn't run: {error.strerror or error}."
-    return CheckResult(command, code, round(clock.monotonic() - began, 3), output[-_SHOWN:])
+    seconds, shown = round(clock.monotonic() - began, 3), mask(output)[0][-_SHOWN:]
+    return CheckResult(mask(command)[0], code, seconds, shown)  # results are kept and uploaded
 
 
 def red(results: Sequence[CheckResult]) -> list[CheckResult]:

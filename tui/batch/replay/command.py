@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from hashlib import sha256
@@ -43,10 +44,12 @@ from tui.core.clock import SystemClock, timestamp
 from tui.core.dataclass import replace
 from tui.core.errors import StorageError, UsageError, os_error_as
 from tui.core.files import read_small, replace_file
-from tui.core.formatting import plural
+from tui.core.formatting import money, plural
 from tui.core.git.door import GitError, git
-from tui.core.paths import folders, shorten
+from tui.core.paths import expanded, folders, shorten
+from tui.core.redaction import mask
 from tui.core.signals import heeded_signals
+from tui.core.standard_output import hanging, terminal_width
 
 _MAX: Final = 10_000_000
 
@@ -80,6 +83,9 @@ def _add(path: Path, options: Options) -> int:
         print_notice(line)
     for case in cases:
         print_line(f"{case.name}: {'; '.join(case.checks) or 'no check was green: name some'}")
+        if secrets := mask(case.text)[1]:
+            kept = f"{plural(secrets, 'secret')} in its prompt, which is now in {shorten(path)}"
+            print_notice(f"  {kept}.")
         for name in case.missing:
             print_notice(f"  Not in its checkpoint: {name}. To read it as it is today: linked.")
     if cases:
@@ -120,7 +126,9 @@ def _status(suite: Path, home: Path, options: Options) -> int:
         print_line(json.dumps(shown, ensure_ascii=True))
     else:
         for folder, state in states:
-            print_line(f"{folder.name}  {state.variation.words}: {report.totals(state)}")
+            told = f"{state.variation.words}: {report.totals(state)}"
+            for line in hanging(f"{folder.name}  ", told, terminal_width(sys.stdout)):
+                print_line(line)
         if not states:
             print_notice(f"No replays in {shorten(home)}.")
     for name, why in lost.items():
@@ -187,7 +195,7 @@ def _instructions(options: Options) -> str | None:
     named = options.batch.agents_md
     if named is None:
         return None
-    path = Path(named).expanduser()
+    path = expanded(named)
     if path.is_file():
         with os_error_as(UsageError, f"Can't read {shorten(path)}"):
             return read_small(path, limit=_MAX)[0].decode("utf-8-sig", "replace")
@@ -211,7 +219,7 @@ async def _work(planned: ReplayPlan, options: Options) -> int:
     with heeded_signals(running.stop, running.stop):
         async with refreshed_models(planned.launch, clock):
             state = await running.run()
-    _show(planned, state, running.reason, options)
+    _show(planned, state, running, options)
     if running.stopping:
         return EXIT_INTERRUPTED
     if running.fatal_class == "auth":
@@ -220,9 +228,10 @@ async def _work(planned: ReplayPlan, options: Options) -> int:
     return EXIT_DONE if solved else EXIT_FAILED
 
 
-def _show(planned: ReplayPlan, state: ReplayState, reason: str, options: Options) -> None:
+def _show(planned: ReplayPlan, state: ReplayState, running: ReplayRun, options: Options) -> None:
+    reason = running.reason
     if options.batch.junit is not None:
-        path = options.batch.junit.expanduser()
+        path = options.batch.junit
         try:
             replace_file(path, report.junit(state).encode())
         except OSError as error:
@@ -231,8 +240,12 @@ def _show(planned: ReplayPlan, state: ReplayState, reason: str, options: Options
         shown: dict[str, Any] = {"folder": str(planned.folder), **report.as_json(state, reason)}
         print_line(json.dumps(shown, ensure_ascii=True))
         return
-    print_line(f"\n{state.suite}, {state.variation.words}\n")
-    print_line(report.text(state, reason).rstrip("\n"))
+    print_line(f"\n{state.suite}, {state.variation.words}: as recorded → now\n")
+    spent = running.over_cost
+    if spent is not None:  # by attempts that are in no row as well
+        reason = f"{reason} ({money(spent)} spent)"
+    print_line(report.text(state, reason, terminal_width(sys.stdout)).rstrip("\n"))
     print_line(f"Folders and state: {shorten(planned.folder)}")
     if not state.is_over:
-        print_line("The same command continues with the rest.")
+        more = "The same command" if spent is None else "With a higher --max-cost, the same command"
+        print_line(f"{more} continues with the rest.")

@@ -24,6 +24,7 @@ from tui.core.errors import HoldfastError, UsageError
 from tui.core.late_pattern import late_pattern
 from tui.core.messages import blocks_of, object_of, string_of, text_of, tool_calls
 from tui.core.paths import Folders
+from tui.core.redaction import mask
 from tui.session import catalog
 from tui.session.checkpoints.entries import CheckpointError
 from tui.session.checkpoints.not_stored import is_dependency, is_remade
@@ -140,7 +141,7 @@ def _case(source: RecordedPrompt, taken: set[str], folders: Folders, *, later: b
     absent = _not_stored(source.root, before, folders)
     linked = tuple(path for path in absent if is_dependency(source.root / path))
     return Case(
-        name=name_of(text, taken),
+        name=name_of(mask(text)[0], taken),
         session=id_,
         prompt=prompt.id,
         text=text,

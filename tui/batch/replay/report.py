@@ -13,42 +13,86 @@ from tui.batch.replay.checks import red
 from tui.batch.replay.state import CaseState, Figures, ReplayState, Verdict
 from tui.batch.report import one_line
 from tui.core.formatting import duration, money, plural, tokens
+from tui.core.redaction import mask, mask_values
+from tui.core.standard_output import hanging
 
 _HEAD: Final = ("case", "result", "calls", "tokens", "cost", "time", "session")
 _ORDER: Final[tuple[Verdict, ...]] = ("solved", "unsolved", "failed", "left out", "")
+_SPARE: Final = ("calls", "time", "tokens")
+"""Columns that are left out where there is no room for them."""
 _TITLE: Final = 40
+_NAME_MIN: Final = 24
+"""Characters of a case's name that are shown as long as another column can go instead."""
+_NAME_LEAST: Final = 12
 _REASON: Final = 400
 _NOT_XML: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def text(state: ReplayState, reason: str = "") -> str:
-    """The table, the totals, and why the rest is not solved; `reason` is why it ended early. Where
-    a figure differs from then, both are told: then, and now. Where each case was run several times,
-    a row tells how often it was solved, and the median and the ends of each figure; the runs
-    follow."""
+def text(state: ReplayState, reason: str = "", width: int | None = None) -> str:
+    """The table, as wide as a terminal of `width` columns has room for, the totals, and why the
+    rest is not solved; `reason` is why it ended early. Where a figure differs from then, both are
+    told: then, and now. Where each case was run several times, a row tells how often it was solved,
+    and the median and the ends of each figure; the runs follow."""
     rows = [list(_HEAD)]
     for runs in _by_case(state):
         rows += [_row(runs[0])] if state.runs == 1 else [_sum_row(runs), *map(_run_row, runs)]
+    shown, left_out = _that_fit(rows, width)
+    parts = ["\n".join(shown), "\n".join(hanging("", totals(state, reason), width, inner=2))]
+    if left_out:
+        named = " and ".join(filter(None, (", ".join(left_out[:-1]), left_out[-1])))
+        said = f"No room for {named}: a wider terminal shows them, and so does --json."
+        parts.insert(1, "\n".join(hanging("", said, width)))
+    if left := [
+        line
+        for n, case in enumerate(state.cases)
+        if case.reason
+        for line in hanging(
+            "  ", f"{state.label(n)}: {one_line(case.reason, _REASON)}", width, inner=2
+        )
+    ]:
+        parts.append("\n".join(["Not solved:", *left]))
+    return mask("\n\n".join(parts))[0] + "\n"
+
+
+def _that_fit(rows: Sequence[Sequence[str]], width: int | None) -> tuple[list[str], list[str]]:
+    """The rows of the table as lines, and the names of the columns that there is no room for. The
+    first of _SPARE have it first, and what is left of it is the case's."""
     sizes = [max(len(row[n]) for row in rows) for n in range(len(_HEAD))]
-    table = [
+    spare, out = [_HEAD.index(name) for name in _SPARE], list[str]()
+    columns = [n for n in range(len(_HEAD)) if n not in spare]
+    if width is None:
+        columns += spare
+    else:
+        whole = sizes[0]
+        sizes[0] = min(whole, _NAME_MIN)
+        for n in spare:
+            if _length(sizes, [*columns, n]) <= width:
+                columns.append(n)
+            else:
+                out.append(_HEAD[n])
+        room = width - _length(sizes, columns)
+        sizes[0] = min(whole, max(_NAME_LEAST, sizes[0] + room))
+    columns.sort()
+    lines = [
         "  ".join(
-            cell.ljust(size) if n in {0, 1, 6} else cell.rjust(size)
-            for n, (cell, size) in enumerate(zip(row, sizes, strict=True))
+            _cut(row[n], sizes[n]).ljust(sizes[n]) if n in {0, 1, 6} else row[n].rjust(sizes[n])
+            for n in columns
         ).rstrip()
         for row in rows
     ]
-    parts = ["\n".join(table), totals(state, reason)]
-    if left := [
-        f"  {state.label(n)}: {one_line(case.reason, _REASON)}"
-        for n, case in enumerate(state.cases)
-        if case.reason
-    ]:
-        parts.append("\n".join(["Not solved:", *left]))
-    return "\n\n".join(parts) + "\n"
+    return lines, out
+
+
+def _length(sizes: Sequence[int], columns: Sequence[int]) -> int:
+    return sum(sizes[n] for n in columns) + 2 * (len(columns) - 1)
+
+
+def _cut(cell: str, size: int) -> str:
+    return cell if len(cell) <= size else f"{cell[: size - 1]}…"
 
 
 def totals(state: ReplayState, reason: str = "") -> str:
-    """One line: how many cases came out how, and what that took beside then."""
+    """One line: how many cases came out how, and what that took, as recorded → now."""
     counts = counts_of(state)
     named = (f"{count} {verdict or 'to do'}" for verdict, count in counts.items())
     done = [case for case in state.cases if case.session_id]
@@ -57,9 +101,11 @@ def totals(state: ReplayState, reason: str = "") -> str:
     lost = [one for case in state.cases for one in case.cut_off.values()]
     parts = [
         f"{count if state.runs == 1 else f'{count}, {state.runs} runs each'}: {', '.join(named)}",
-        f"{tokens(now.tokens)} tokens, then {tokens(then.tokens)}",
-        f"{money(now.cost_usd)}, then {money(then.cost_usd)}",
+        f"tokens {_both(tokens(then.tokens), tokens(now.tokens))}",
+        f"cost {_both(money(then.cost_usd), money(now.cost_usd))}",
     ]
+    if done and now.cost_usd is None:
+        parts[-1] += " (— is a price that isn't set)"
     if lost:
         more = _sum(lost)
         attempts = plural(len(lost), "attempt")
@@ -84,7 +130,8 @@ def as_json(state: ReplayState, reason: str = "") -> dict[str, Any]:
     early."""
     counts = {verdict or "to do": count for verdict, count in counts_of(state).items()}
     solved = {runs[0].name: _solved(runs) for runs in _by_case(state)}
-    return {**msgspec.to_builtins(state), "counts": counts, "solved": solved, "reason": reason}
+    told = {**msgspec.to_builtins(state), "counts": counts, "solved": solved, "reason": reason}
+    return mask_values(told)[0]
 
 
 def junit(state: ReplayState) -> str:
@@ -124,10 +171,10 @@ def _testcase(case: CaseState, name: str, suite: str) -> Iterator[str]:
             yield f"    <skipped{about}/>"
     told = [
         f"session: {case.session_id}" if case.session_id else "",
-        f"then: {case.session}",
-        f"calls: {case.now.calls}, then {case.then.calls}" if case.session_id else "",
-        f"tokens: {case.now.tokens}, then {case.then.tokens}" if case.session_id else "",
-        f"cost: {money(case.now.cost_usd)}, then {money(case.then.cost_usd)}"
+        f"recorded in: {case.session}",
+        f"calls: {case.now.calls}, recorded: {case.then.calls}" if case.session_id else "",
+        f"tokens: {case.now.tokens}, recorded: {case.then.tokens}" if case.session_id else "",
+        f"cost: {money(case.now.cost_usd)}, recorded: {money(case.then.cost_usd)}"
         if case.session_id
         else "",
     ]
@@ -136,12 +183,17 @@ def _testcase(case: CaseState, name: str, suite: str) -> Iterator[str]:
 
 
 def _attributes(values: dict[str, Any]) -> str:
-    given = {name: _NOT_XML.sub("\ufffd", str(value)) for name, value in values.items()}
+    given = {name: _sound(str(value)) for name, value in values.items()}
     return "".join(f" {name}={quoteattr(value)}" for name, value in given.items())
 
 
 def _xml(value: str) -> str:
-    return escape(_NOT_XML.sub("\ufffd", value))
+    return escape(_sound(value))
+
+
+def _sound(value: str) -> str:
+    """A text as XML may have it, without secrets: a CI system keeps it."""
+    return _NOT_XML.sub("\ufffd", mask(value)[0])
 
 
 def _row(case: CaseState) -> list[str]:

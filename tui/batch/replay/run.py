@@ -50,6 +50,7 @@ from tui.core.clock import Clock
 from tui.core.dataclass import dataclass
 from tui.core.errors import SessionError
 from tui.core.paths import Folders
+from tui.core.redaction import mask
 from tui.permissions.gate import RulesOnly
 from tui.session import catalog
 from tui.session.checkpoints.scratch import remove_tree
@@ -190,6 +191,14 @@ class ReplayRun:
             failures=self._run.failures,
             elapsed_s=self._run.elapsed_s,
         )
+
+    @property
+    def over_cost(self) -> float | None:
+        """The USD that were spent, where that is the limit or more and cases are left."""
+        book, most = self._run.book, self._plan.stops.cost_usd
+        if self.state.is_over or book is None or most is None:
+            return None
+        return spent if (spent := self._run.spent_usd) >= most else None
 
     def _begun(self) -> RunState:
         state = self._plan.state
@@ -344,6 +353,7 @@ class ReplayRun:
 
     async def _rest(self, index: int, verdict: Verdict, reason: str, **changes: Any) -> None:
         """Save the verdict on a case, then say it."""
+        reason = mask(reason)[0]
         await self._save(index, verdict=verdict, reason=reason, **changes)
         told = f"{verdict}. {reason}".rstrip(". ")
         self._run.say(f"  {self.state.label(index)}: {told}")

@@ -96,8 +96,7 @@ class FileInCommit:
         if key not in self._before:
             self._before[key] = {}
             name = line.previous.partition(" ")[2] or name_before(self._checkout, *key)
-            odd = name.startswith('"')  # a name with odd bytes, as git quotes it
-            if name and not odd and len(self._before) <= _COMPARED_MAX:
+            if name and len(self._before) <= _COMPARED_MAX:
                 before = parents(self._checkout, line.commit)
                 if line.summary.startswith("Revert ") and (
                     reverted := reverted_commit(self._checkout, line.commit)

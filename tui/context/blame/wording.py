@@ -13,9 +13,10 @@ from tui.core.config import Price
 from tui.core.errors import UsageError
 from tui.core.formatting import money, plural
 from tui.core.git.history import CommittedLine
+from tui.core.paths import expanded
 from tui.core.text_cleaning import one_line
 from tui.provider.prices import price_of
-from tui.session.records import can_be_typed
+from tui.session.records import can_be_typed, fork_line
 
 _LINES: Final = re.compile(r"(\d{1,18})(?:[-,](\+?)(\d{1,18}))?", re.ASCII)
 _LABEL_CHARS: Final = 40
@@ -35,12 +36,12 @@ def asked_lines(given: str, folder: Path) -> tuple[Path, str]:
     """Take apart FILE or FILE:LINES: the path, and the lines as they were given, "" for all.
     A file that has the whole name comes first. Raises UsageError for anything else after a colon.
     """
-    path = folder / Path(given).expanduser()
+    path = folder / expanded(given)
     name, colon, lines = given.rpartition(":")
     if colon and name and not os.path.lexists(path):
         if not _LINES.fullmatch(lines):
             raise UsageError(f"“{given}” names no lines.", hint="FILE:10, FILE:10-20 or FILE:10,+5")
-        return folder / Path(name).expanduser(), lines
+        return folder / expanded(name), lines
     return path, ""
 
 
@@ -129,9 +130,9 @@ def open_command(step: RecordedStep) -> str:
 def fork_command(step: RecordedStep) -> str:
     """Return the command line that begins again from before a step's prompt, in a copy; "" where
     nothing comes before it, or where a sub-agent took it."""
-    if not can_be_typed(step.before) or step.parent or not open_command(step):
+    if step.parent or not open_command(step):
         return ""
-    return f"holdfast -r {step.session} --at {step.before} --fork"
+    return fork_line(step.session, step.before)
 
 
 def cost(step: RecordedStep, prices: Mapping[str, Price]) -> float | None:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from tui.core.dataclass import dataclass
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
+from tui.core.git.quoted_names import unquoted
 
 _MOVES_MAX: Final = 20_000
 _FIELD: Final = "%x00"
@@ -145,7 +146,9 @@ def _line(commit: str, fields: dict[str, str]) -> CommittedLine:
     author, mail, summary, name = (
         fields.get(key, "") for key in ("author", "author-mail", "summary", "filename")
     )
-    previous = fields.get("previous", "")
+    before, blank, path = fields.get("previous", "").partition(" ")
+    previous = f"{before}{blank}{unquoted(path)}"
+    name = unquoted(name)
     return CommittedLine(commit, author, mail, authored, committed, summary, name, previous)
 
 

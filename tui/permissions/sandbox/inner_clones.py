@@ -181,7 +181,7 @@ def _read(command: str, cwd: Path) -> Sequence[SimpleCommand]:
         line = read(command, cwd=cwd, known={"HOME": str(Path.home())}, most=_MOST_WORDS)
     except TooMuchError:
         return ()
-    return () if line.problem else line.commands
+    return () if line.problem else [it for one in line.commands for it in one.in_each_folder()]
 
 
 def _folder_of_git(words: Sequence[str], cwd: Path | None) -> Path | None:

@@ -20,7 +20,9 @@ from tui.app.reports.why import WhyAnswer, why_report
 from tui.context.blame import RecordedStep, fork_command, is_call
 from tui.core.dataclass import replace
 from tui.core.errors import HoldfastError
+from tui.core.formatting import plural
 from tui.core.paths import shorten
+from tui.core.redaction import mask
 from tui.core.text_cleaning import clean, one_line
 from tui.ui.screens.read_session import ReadSessionScreen, fork_step
 from tui.ui.toolkit.base_app import copy
@@ -192,7 +194,10 @@ class WhyScreen(Dialog[None]):
         """Copy the answer, with the commands that lead to its session."""
         if self._answer is not None:
             report = why_report(self._answer)
-            copy(self, "\n".join([report.title, *report.lines]))
+            text, secrets = mask("\n".join([report.title, *report.lines]))
+            copy(self, text)
+            if secrets:
+                self.note(f"Removed {plural(secrets, 'secret')} from the copy.")
 
     @work(group="open", exclusive=True)
     async def action_open(self) -> None:
