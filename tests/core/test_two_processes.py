@@ -63,10 +63,19 @@ def test_what_is_wrong_is_said_by_this_process() -> None:
         list(in_two(broken, range(6)))
 
 
-def test_the_fork_never_outlives_the_work() -> None:
+def test_the_fork_never_outlives_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    fork, forks = os.fork, list[int]()
+
+    def noted() -> int:
+        forks.append(fork())
+        return forks[-1]
+
+    monkeypatch.setattr(os, "fork", noted)
     with closing(in_two(made, range(1000))) as results:
         next(results)
     with pytest.raises(KeyError), in_fork(made, range(1000)):
         raise KeyError
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert len(forks) == 2
+    for one in forks:
+        with pytest.raises(ChildProcessError):
+            os.waitpid(one, os.WNOHANG)

@@ -15,12 +15,13 @@ from tests.support.agents import events_of, make_agent
 from tests.support.foreign import Codex, Pi, codex, pi
 from tests.support.provider import ScriptedProvider, call
 from tests.support.provider import say as says
-from tests.support.spent_session import spent_session
 from tests.support.world import World
 from tests.ui.screens.driving import WIDE, app_of, session_open, until
 from tui.agent.agent import Agent
+from tui.context.frame import FRAME
 from tui.context.timeline import SessionTimeline
 from tui.core.clock import SystemClock
+from tui.core.dataclass import replace
 from tui.core.facts import Overlay
 from tui.core.formatting import tokens
 from tui.core.paths import folders
@@ -138,16 +139,16 @@ async def test_enter_shows_an_item_as_the_model_saw_it_then(tmp_path: Path) -> N
         assert "one two three" in pilot.app.screen.query_one(FilePane).view.text()
 
 
-async def test_a_request_of_another_program_is_told_by_its_kinds() -> None:
-    agent: Any = SimpleNamespace(
-        session=SimpleNamespace(records=spent_session()),
-        models=SimpleNamespace(window=200_000),
-    )
-    app = app_of(World())
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: session_open(app))
+async def test_a_request_that_cannot_be_rebuilt_is_told_by_its_kinds(tmp_path: Path) -> None:
+    async with past(tmp_path) as (seen, pilot):
+        whole: Any = seen
+        sent_as = whole._agent.session.records
+        records = [replace(one, data={}) if one.type == FRAME else one for one in sent_as]
+        agent: Any = SimpleNamespace(
+            session=SimpleNamespace(records=records), models=SimpleNamespace(window=200_000)
+        )
         screen = ContextPastScreen(agent, SessionTimeline({}))
-        await app.push_screen(screen)
+        await pilot.app.push_screen(screen)
         await until(pilot, lambda: "as estimated" in text_of(screen, "empty"))
         told = text_of(screen, "empty").splitlines()
         sent = next(one.sent for one in reversed(screen.timeline.steps) if one.sent)

@@ -31,8 +31,8 @@ from tui.ui.toolkit.themes import contrast
 from tui.ui.widgets.questions import Choice
 
 TOPICS = (QUESTIONS, PANELS, SESSIONS, CONTEXT, TIMELINE, TASKS, WELCOME, PROMPT)
-ELSEWHERE = {"KeysScreen", "SettingsScreen"}
-"""They have their pictures in a file of their own."""
+ELSEWHERE = {"KeysScreen", "SettingsScreen", "ConversationReader"}
+"""They have their pictures in a file of their own, or are those of what derives from them."""
 LIGHT = ("daylight", "linen")
 SMALL, LEAST = (60, 20), (40, 10)
 READABLE = 4.5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from typing import Any
 
 import pytest
 from textual.geometry import Offset
@@ -291,6 +292,21 @@ async def test_a_frame_is_drawn_in_another_turn_of_the_loop_than_what_it_takes_i
         while not app.rows()[0].endswith("one two§"):
             await pilot.pause()
         assert drawn == ["one", "one two§"]
+
+
+async def test_an_item_may_go_between_the_two_turns_of_a_frame() -> None:
+    app, item, errors = Talk(), AssistantItem(), list[dict[str, Any]]()
+    async with app.run_test(size=SIZE) as pilot:
+        asyncio.get_running_loop().set_exception_handler(lambda _, error: errors.append(error))
+        app.talk.extend([AssistantItem("before"), item])
+        await pilot.pause()
+        app.talk.stream(item, "a\n\nb\n\nc\n\nd")
+        while not item.text:  # noqa: ASYNC110 - each turn counts
+            await asyncio.sleep(0)
+        app.talk.take_out(item)
+        await pilot.pause()
+        assert app.rows()[0].endswith("before")
+        assert errors == []
 
 
 async def test_rows_out_of_sight_cost_an_answer_that_grows_no_objects() -> None:

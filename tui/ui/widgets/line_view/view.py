@@ -163,6 +163,8 @@ class LineView(ScrollView, can_focus=True):
         if not self.is_running:
             return
         started = monotonic()
+        if self._stale:  # an item has changed since, or is gone
+            arranged = self._arrange()
         if arranged:
             self._apply()
         draw_now(self, self.vertical_scrollbar)
