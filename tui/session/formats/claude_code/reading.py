@@ -5,10 +5,11 @@ the results of its calls may be linked to any of the pieces. So the records are 
 whole answers, each result goes to the answer that made its call, and the branch is followed from
 group to group.
 
-Kept in the request but not shown as typed: what the program itself said for the user (`isMeta`,
-local commands, notices of an interrupt). Left out: error texts stored as answers, and fields that a
-request may not have (`caller` and others). What sub-agents said, in the file or in files beside it,
-become sessions of their own (`side_chains`).
+Kept in the request but no prompt: what the program itself said for the user (`isMeta`, a skill's
+text, commands of its own and a shell's, notices of an interrupt or of a task). Its own mark is
+`origin`, which 2.1.123 writes and 2.1.42 didn't. Left out: error texts stored as answers, and
+fields that a request may not have (`caller` and others). What sub-agents said, in the file or in
+files beside it, become sessions of their own (`side_chains`).
 """
 
 from __future__ import annotations
@@ -28,13 +29,24 @@ from tui.session.formats.conversion import (
     active_branch,
     content_blocks,
     string,
+    typed_text,
 )
 from tui.session.jsonl import Findings, JsonObject
 
 _BY_PROGRAM = re.compile(
-    r"\s*(?:<(?:command-|local-command|bash-|system-reminder|task-notification)"
-    r"|\[Request interrupted|Caveat: The messages below)"
+    r"\s*(?:<(?:command-|local-command|bash-|system-reminder|task-notification|teammate-message"
+    r"|ide_)|\[Request interrupted|Caveat: The messages below|Operation stopped by hook:"
+    r"|Another Claude session sent a message:)"
 )
+_COMMAND = re.compile(
+    r"\s*<command-message>.*?</command-message>\s*<command-name>(/.*?)</command-name>"
+    r"(?:\s*<command-args>(.*?)</command-args>)?\s*",
+    re.DOTALL,
+)
+"""Pattern of a command that is a prompt, `/review`, whose text follows. The program's own ones, as
+`/login`, begin with the name and ask nothing of the model."""
+_NOT_TYPED = ("isMeta", "isVisibleInTranscriptOnly", "turnCompanion", "sourceToolUseID")
+"""The marks of what nobody typed; `sourceToolUseID` names the call that a skill's text is for."""
 
 
 def convert(places: Iterable[ParsedLine], telling: Conversion) -> None:
@@ -146,11 +158,22 @@ def _convert_user(entry: PlacedRecord, telling: Conversion, *, earlier: bool) ->
         if earlier:  # all that it sums up is in the file: it is an event, not a message
             telling.compaction(entry.key, _time(entry), words)
             return bool(results)
-        telling.add("user", entry.key, _time(entry), content=others)
+        telling.user(entry.key, _time(entry), others, typed=None)
         return bool(others or results)
-    typed = not value.get("isMeta") and not _BY_PROGRAM.match(text_of(others))
-    telling.user(entry.key, _time(entry), others, typed=typed)
+    telling.user(entry.key, _time(entry), others, typed=_typed(value, others))
     return bool(others or results)
+
+
+def _typed(value: JsonObject, blocks: Sequence[Block]) -> str | None:
+    """What the person typed of a message; None where nobody did."""
+    origin = string(object_of(value.get("origin")), "kind")
+    if origin not in ("", "human") or value.get("promptSource") == "system":
+        return None
+    if any(map(value.get, _NOT_TYPED)):
+        return None
+    if command := _COMMAND.fullmatch(text_of(blocks)):
+        return f"{command[1]} {command[2] or ''}".strip()
+    return typed_text(blocks, _BY_PROGRAM)
 
 
 def _convert_system(entry: PlacedRecord, telling: Conversion) -> None:
