@@ -327,6 +327,30 @@ def test_words_sent_while_a_call_ran_are_a_prompt(path: Path) -> None:
     assert prompts(load(path, made)) == ["go", "and test it"]
 
 
+def test_what_was_sent_while_a_turn_ran_is_a_prompt(path: Path) -> None:
+    made = ClaudeCode()
+    made.user("go")
+    made.piece("m", tool_use("a", command="make"))
+    made.result("a", "built")
+    human = {"type": "queued_command", "commandMode": "prompt", "origin": {"kind": "human"}}
+    made.add("attachment", attachment={**human, "prompt": "and test it"})
+    made.add("attachment", attachment={**human, "prompt": [text("and lint it")], "origin": None})
+    ended = "<task-notification>\n<status>completed</status>\n</task-notification>"
+    mode = {"commandMode": "task-notification", "origin": {"kind": "task-notification"}}
+    made.add("attachment", attachment={**human, **mode, "prompt": ended})
+    made.add("attachment", attachment={"type": "date", "date": "2026-09-09"})
+    made.piece("n", text("tested"))
+    loaded = load(path, made)
+    assert prompts(loaded) == ["go", "and test it", "and lint it"]
+    messages, findings = request(loaded)
+    assert said(messages)[2:4] == [
+        f"user: a=built, and test it, and lint it, {ended}",
+        "assistant: tested",
+    ]
+    assert findings == []
+    assert [one for one in left_out(loaded) if "queued" in one] == []
+
+
 def test_a_rewound_branch_stays_behind_and_is_named(path: Path) -> None:
     made = ClaudeCode()
     made.user("first")

@@ -7,9 +7,10 @@ group to group.
 
 Kept in the request but no prompt: what the program itself said for the user (`isMeta`, a skill's
 text, commands of its own and a shell's, notices of an interrupt or of a task). Its own mark is
-`origin`, which 2.1.123 writes and 2.1.42 didn't. Left out: error texts stored as answers, and
-fields that a request may not have (`caller` and others). What sub-agents said, in the file or in
-files beside it, become sessions of their own (`side_chains`).
+`origin`, which 2.1.123 writes and 2.1.42 didn't. What was sent while a turn ran is an attachment,
+`queued_command`. Left out: error texts stored as answers, and fields that a request may not have
+(`caller` and others). What sub-agents said, in the file or in files beside it, become sessions of
+their own (`side_chains`).
 """
 
 from __future__ import annotations
@@ -225,7 +226,8 @@ def _entries_of(
     seen: set[str] = set()
     copies = 0
     first_copy = ""
-    for line, value in places:
+    for line, read in places:
+        value = _with_queued_prompt(read)
         kind, uuid = value.get("type"), value.get("uuid")
         if not isinstance(kind, str):
             telling.findings.add("B56", line.where, "skipped: a record without a type")
@@ -240,7 +242,7 @@ def _entries_of(
                 continue
             telling.findings.add("B53", line.where, "linked to the record before it: no id")
             uuid = f"line-{line.number}-{len(entries)}"
-            value = {**value, "uuid": uuid, "parentUuid": ""}  # noqa: PLW2901 - with a key
+            value = {**value, "uuid": uuid, "parentUuid": ""}
         blocks = _blocks(value, line.where, telling.findings) if kind in ROLES else None
         if kind in ROLES and blocks is None:
             continue
@@ -258,6 +260,19 @@ def _entries_of(
         what = "a copy of an earlier record" if copies == 1 else f"{copies:,} copies of records"
         telling.findings.add("B44", first_copy, f"left out: {what}")
     return entries
+
+
+def _with_queued_prompt(value: JsonObject) -> JsonObject:
+    """The message that an attachment stands for, else the record: what was sent while a turn ran,
+    and reached the model before its end, is nowhere else in the file."""
+    queued = object_of(value.get("attachment"))
+    prompt = queued.get("prompt")
+    linked = value.get("type") == "attachment" and isinstance(value.get("uuid"), str)
+    if not linked or queued.get("type") != "queued_command" or not isinstance(prompt, str | list):
+        return value
+    marks = {name: queued[name] for name in ("origin", "isMeta") if name in queued}
+    message: JsonObject = {"role": "user", "content": prompt}
+    return {**value, "type": "user", "message": message, **marks}
 
 
 def _note_session(telling: Conversion, value: JsonObject) -> None:
