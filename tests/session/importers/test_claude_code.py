@@ -268,7 +268,7 @@ BY_THE_PROGRAM: list[tuple[str, dict[str, Any]]] = [
     ("[Request interrupted by user for tool use]", {}),
     ("Operation stopped by hook: Another session is active.", {}),
 ]
-"""What versions 2.1.5 to 2.1.266 write where nobody typed, shortened."""
+"""What versions 2.1.5 to 2.1.42 write where nobody typed, shortened; later ones add `origin`."""
 
 
 @pytest.mark.parametrize(("words", "marks"), BY_THE_PROGRAM)
