@@ -25,7 +25,7 @@ from tui.core.late_pattern import late_pattern
 from tui.core.messages import text_of, tool_calls
 from tui.core.text_cleaning import one_line
 from tui.provider.base import Completed, ModelInfo
-from tui.session.records import Record
+from tui.session.records import Record, is_prompt
 
 log = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ def first_exchange(records: Sequence[Record]) -> tuple[str, str] | None:
             return None
         if record.type == "assistant":
             content = content_of(record)
-            prompt = next((one for one in records if one.type == "user"), None)
+            prompt = next(filter(is_prompt, records), None)
             if tool_calls(content) or prompt is None:
                 return None
             typed = prompt.data.get("text")

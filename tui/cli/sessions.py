@@ -51,7 +51,7 @@ from tui.permissions.gate import RulesOnly
 from tui.session import catalog, chain_check, copies, importers, index
 from tui.session.export import Exported, export
 from tui.session.reader import LoadedSession
-from tui.session.records import HOOK, LEFT_OUT, Finding, Record, is_prompt
+from tui.session.records import LEFT_OUT, Finding, Record, is_prompt
 from tui.session.session import Session
 
 _MESSAGES = frozenset({"user", "assistant"})
@@ -131,7 +131,8 @@ def show(options: Options) -> int:
         if record.type in _MESSAGES:
             number += 1
             when = record.time[:16].replace("T", " ")
-            who = record.type if record.type == "assistant" or is_prompt(record) else HOOK
+            own = record.type == "assistant" or is_prompt(record)
+            who = record.type if own else record.data["by"]
             print_text(f"\n[{number} {who}, {when}]")
             for block in blocks_of(record.data.get("content")):
                 print_text(_block_text(block))

@@ -22,7 +22,7 @@ from tui.core.workspace import worktree_of
 from tui.session.drafts import UnsentWork
 from tui.session.jsonl import Findings, parse, split
 from tui.session.reader import open_session, read, read_ends
-from tui.session.records import Record, is_answer, is_ours, title_of
+from tui.session.records import Record, is_answer, is_ours, is_prompt, title_of
 
 _CANDIDATES = 10
 
@@ -258,7 +258,7 @@ def _title(branch: Iterable[Record], unsent: UnsentWork) -> str:
     for record in branch:
         if record.type == "title" and isinstance(record.data.get("title"), str):
             title = cast("str", record.data["title"])
-        elif record.type == "user" and not title:
+        elif not title and is_prompt(record):
             title = title_of(record.data)
     return title or title_of({"text": unsent.prompt})
 

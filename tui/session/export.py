@@ -98,6 +98,8 @@ def _parts(branch: Sequence[Record]) -> Iterator[DocumentPart]:
         match fact:
             case facts.UserMessage(by="hook"):
                 yield DocumentPart("Hook", fact.text)
+            case facts.UserMessage(by="program"):
+                yield from _blocks("Program", fact.content)
             case facts.UserMessage():
                 yield from _prompt(fact)
             case facts.AssistantMessage():

@@ -4,7 +4,8 @@ The first line is the header, every other line one record: `type`, `id`, `parent
 fields of its type. Ids sort in the order they were made. Unknown types and fields are kept.
 
     user         content, text (as typed; absent for text that nobody typed), images (the words for
-                 the images in the content, in their order), by ("hook" where a hook speaks)
+                 the images in the content, in their order), by ("hook" where a hook speaks,
+                 "program" where another agent does, in a session of its own)
     assistant    content, model, server, usage, stop_reason, request_id, message_id, bound_to (the
                  hash of the request, where there is thinking: see tui.context.request_trail)
     frame        system, tools, layers, facts, files, room, sha256, reason, version, seal
@@ -174,6 +175,9 @@ MENTIONED: Final = "mention"
 HOOK: Final = "hook"
 """Value of `by` in a `user` record by which a hook lets the model continue."""
 
+PROGRAM: Final = "program"
+"""Value of `by` in a `user` record of an imported session that its program said, not the person."""
+
 BATCH: Final = "batch"
 """The field of an answer that came with a message batch, at half the price: the batch's id."""
 
@@ -198,8 +202,9 @@ def is_answer(record: Record) -> bool:
 
 
 def is_prompt(record: Record) -> bool:
-    """True if the person sent it. A `user` record can also hold the text of a hook."""
-    return record.type == "user" and record.data.get("by") != HOOK
+    """True if the person sent it. A `user` record can also hold the text of a hook, or what another
+    agent's program told the model."""
+    return record.type == "user" and record.data.get("by") not in (HOOK, PROGRAM)
 
 
 def is_ours(value: dict[str, Any]) -> bool:

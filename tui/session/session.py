@@ -376,7 +376,7 @@ class Session:
         self.records.append(record)
         data = record.data
         match record.type:
-            case "user" if not self.title:
+            case "user" if not self.title and is_prompt(record):
                 self.title = title_of(data)
             case "title" if isinstance(data.get("title"), str):
                 self.title = data["title"]

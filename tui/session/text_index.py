@@ -44,7 +44,7 @@ from tui.session.reader import LoadedSession, open_session
 
 DATABASE: Final = CacheDatabase(
     "texts.sqlite3",
-    1,
+    2,
     """
 CREATE TABLE source(
     number INTEGER PRIMARY KEY, path BLOB UNIQUE, agent TEXT, changed INTEGER, size INTEGER,

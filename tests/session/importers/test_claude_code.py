@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.session.importers.telling import codes, kinds, left_out, request, said, title
+from tests.session.importers.telling import (
+    codes,
+    kinds,
+    left_out,
+    prompts,
+    request,
+    said,
+    title,
+)
 from tests.support.foreign import CWD, MODEL, ClaudeCode, claude_code, lines, name, text, tool_use
 from tui.session import importers
 from tui.session.reader import LoadedSession
@@ -246,6 +254,101 @@ def test_meta_stays_in_the_request_and_is_not_shown_as_typed(path: Path) -> None
     assert ["text" in r.data for r in loaded.records if r.type == "user"] == [False, False, True]
     messages, _ = request(loaded)
     assert "a caveat" in said(messages)[0]
+
+
+BY_THE_PROGRAM: list[tuple[str, dict[str, Any]]] = [
+    ("<bash-input>ls</bash-input>", {}),
+    ("<bash-stdout>a</bash-stdout><bash-stderr></bash-stderr>", {}),
+    ("<local-command-stdout>Login successful</local-command-stdout>", {}),
+    ("<command-name>/login</command-name>\n<command-message>login</command-message>", {}),
+    ("Base directory for this skill: /s\n# Review", {"isMeta": True, "sourceToolUseID": "t"}),
+    ("<task-notification>\n<status>completed</status>\n</task-notification>", {}),
+    ("It finished.", {"origin": {"kind": "task-notification"}, "promptSource": "system"}),
+    ("Please rebase", {"origin": {"kind": "peer"}}),
+    ("[Request interrupted by user for tool use]", {}),
+    ("Operation stopped by hook: Another session is active.", {}),
+]
+"""What versions 2.1.5 to 2.1.42 write where nobody typed, shortened; later ones add `origin`."""
+
+
+@pytest.mark.parametrize(("words", "marks"), BY_THE_PROGRAM)
+def test_what_nobody_typed_is_no_prompt_but_in_the_request(
+    path: Path, words: str, marks: dict[str, Any]
+) -> None:
+    made = ClaudeCode()
+    made.user("the prompt", origin={"kind": "human"}, promptSource="typed")
+    made.piece("m", text("so"))
+    made.user(words, **marks)
+    made.piece("n", text("yes"))
+    made.user("the next", permissionMode="default", thinkingMetadata={"maxThinkingTokens": 1})
+    loaded = load(path, made)
+    assert prompts(loaded) == ["the prompt", "the next"]
+    assert f"user: {words}" in said(request(loaded)[0])
+
+
+def test_a_summary_at_the_beginning_is_no_prompt(path: Path) -> None:
+    made = ClaudeCode()
+    made.user("This session is being continued.", isCompactSummary=True)
+    made.user("on")
+    loaded = load(path, made)
+    assert prompts(loaded) == ["on"]
+    assert "continued" in said(request(loaded)[0])[0]
+
+
+def test_a_command_whose_text_is_sent_is_the_prompt_that_was_typed(path: Path) -> None:
+    made = ClaudeCode()
+    command = "<command-message>review</command-message>\n<command-name>/review</command-name>"
+    made.user(command)
+    made.user([text("# Review\nRead it all.")], isMeta=True)
+    made.piece("m", text("so"))
+    made.user(f"{command}\n<command-args>12 fast</command-args>")
+    loaded = load(path, made)
+    assert prompts(loaded) == ["/review", "/review 12 fast"]
+    assert "Read it all." in said(request(loaded)[0])[0]
+
+
+def test_what_an_editor_adds_is_no_part_of_the_prompt(path: Path) -> None:
+    made = ClaudeCode()
+    opened = "<ide_opened_file>The user opened the file a.py</ide_opened_file>"
+    made.user([text(opened), text("explain it")])
+    made.piece("m", text("so"))
+    made.user([text(opened)])
+    loaded = load(path, made)
+    assert prompts(loaded) == ["explain it"]
+    assert said(request(loaded)[0])[0] == f"user: {opened}, explain it"
+
+
+def test_words_sent_while_a_call_ran_are_a_prompt(path: Path) -> None:
+    made = ClaudeCode()
+    made.user("go")
+    made.piece("m", tool_use("a", command="make"))
+    done = {"type": "tool_result", "tool_use_id": "a", "content": "built"}
+    made.user([done, text("and test it")], toolUseResult={"stdout": "built"})
+    assert prompts(load(path, made)) == ["go", "and test it"]
+
+
+def test_what_was_sent_while_a_turn_ran_is_a_prompt(path: Path) -> None:
+    made = ClaudeCode()
+    made.user("go")
+    made.piece("m", tool_use("a", command="make"))
+    made.result("a", "built")
+    human = {"type": "queued_command", "commandMode": "prompt", "origin": {"kind": "human"}}
+    made.add("attachment", attachment={**human, "prompt": "and test it"})
+    made.add("attachment", attachment={**human, "prompt": [text("and lint it")], "origin": None})
+    ended = "<task-notification>\n<status>completed</status>\n</task-notification>"
+    mode = {"commandMode": "task-notification", "origin": {"kind": "task-notification"}}
+    made.add("attachment", attachment={**human, **mode, "prompt": ended})
+    made.add("attachment", attachment={"type": "date", "date": "2026-09-09"})
+    made.piece("n", text("tested"))
+    loaded = load(path, made)
+    assert prompts(loaded) == ["go", "and test it", "and lint it"]
+    messages, findings = request(loaded)
+    assert said(messages)[2:4] == [
+        f"user: a=built, and test it, and lint it, {ended}",
+        "assistant: tested",
+    ]
+    assert findings == []
+    assert [one for one in left_out(loaded) if "queued" in one] == []
 
 
 def test_a_rewound_branch_stays_behind_and_is_named(path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.context.pictures import image, png
-from tests.session.importers.telling import codes, kinds, left_out, request, said, title
+from tests.session.importers.telling import codes, kinds, left_out, prompts, request, said, title
 from tests.support.foreign import CODEX_ID, CWD, Codex, codex
 from tui.core.messages import Usage
 from tui.session import importers
@@ -70,6 +70,42 @@ def test_what_the_program_said_for_the_user_is_not_shown_as_typed(path: Path) ->
     typed = [r.data.get("text") for r in loaded.records if r.type == "user"]
     assert typed == [None, "prompt 0"]
     assert title(loaded) == "prompt 0"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "<user_instructions>\n\nBe brief.\n\n</user_instructions>",
+        "# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\nBe brief.\n</INSTRUCTIONS>",
+        "<turn_aborted>\nThe user interrupted.\n</turn_aborted>",
+        "<user_shell_command>\n<command>ls</command>\n</user_shell_command>",
+        '<hook_prompt hook_run_id="stop:0">Go on.</hook_prompt>',
+        "<skill>\n<name>review</name>\nRead it all.\n</skill>",
+        "<SUBAGENT_NOTIFICATION>{}</subagent_notification>",
+    ],
+)
+def test_what_nobody_typed_is_no_prompt_but_in_the_request(path: Path, words: str) -> None:
+    made = codex(1)
+    made.said("user", words)
+    made.said("assistant", "so")
+    made.said("user", "<div> is never closed")
+    loaded = load(path, made)
+    assert prompts(loaded) == ["prompt 0", "<div> is never closed"]
+    assert f"user: {words}" in said(request(loaded)[0])
+
+
+def test_what_comes_along_with_a_prompt_is_no_part_of_it(path: Path) -> None:
+    made = Codex()
+    parts = ["<recommended_plugins>\na\n</recommended_plugins>",
+             "<environment_context>\n  <cwd>/x</cwd>\n</environment_context>"]  # fmt: skip
+    for blocks in (parts, [*parts, "go"]):
+        content = [{"type": "input_text", "text": one} for one in blocks]
+        made.add("response_item", type="message", role="user", content=content)
+    editor = "# Context from my IDE setup:\n\n## Open tabs:\n- a.py: a.py\n\n"
+    made.said("user", f"{editor}## My request for Codex:\nrename it\n")
+    loaded = load(path, made)
+    assert prompts(loaded) == ["go", "rename it\n"]
+    assert "Open tabs" in said(request(loaded)[0])[0]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.session.importers.telling import codes, kinds, left_out, request, said
+from tests.session.importers.telling import codes, kinds, left_out, prompts, request, said
 from tests.support import opencode_database
 from tests.support.opencode_database import SESSION, damage
 from tui.cli.main import main
@@ -112,6 +112,7 @@ def test_each_step_is_an_answer_with_its_results(tmp_path: Path) -> None:
             {"type": "step-finish", "reason": "stop", "tokens": {"input": 5, "output": 6}},
         ),
     )
+    assert prompts(loaded) == ["go"]
     messages, findings = request(loaded)
     assert findings == []
     assert said(messages)[:4] == [

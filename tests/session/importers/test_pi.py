@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.context.pictures import image, png
-from tests.session.importers.telling import codes, kinds, request, said, title
-from tests.support.foreign import CWD, Pi, name, pi, pi_call, text
+from tests.session.importers.telling import codes, kinds, prompts, request, said, title
+from tests.support.foreign import CWD, MODEL, Pi, name, pi, pi_call, text
 from tui.session import importers
 from tui.session.reader import LoadedSession
 
@@ -139,6 +139,58 @@ def test_a_persons_commands_are_text_of_the_user(path: Path) -> None:
     assert words == "user: Ran `make`\n```\nno rule\n```\nThe command exited with code 2."
 
 
+def test_what_nobody_typed_is_no_prompt(path: Path) -> None:
+    made = Pi()
+    made.user("go")
+    made.answer(text("so"))
+    made.message(role="bashExecution", command="make", output="built", exitCode=0)
+    made.add("custom_message", customType="lint", content="2 warnings", display=True)
+    skill = (
+        '<skill name="tidy" location="/s/SKILL.md">\nReferences are in /s.\n\nTidy up.\n</skill>'
+    )
+    made.user(f"{skill}\n\nthe tests")
+    made.answer(text("done"))
+    made.user(skill)
+    loaded = load(path, made)
+    assert prompts(loaded) == ["go", "/skill:tidy the tests", "/skill:tidy"]
+    words = str(said(request(loaded)[0]))
+    assert all(one in words for one in ("built", "2 warnings", "Tidy up."))
+
+
+def test_a_new_model_or_thinking_level_is_noted_once(path: Path) -> None:
+    made = Pi()
+    made.add("model_change", provider="anthropic", modelId=MODEL)
+    made.add("thinking_level_change", thinkingLevel="off")
+    made.user("go")
+    made.answer(text("so"))
+    for level in ("minimal", "low", "high"):
+        made.add("thinking_level_change", thinkingLevel=level)
+    for model in ("claude-opus-4-5", MODEL):  # tried, and changed back
+        made.add("model_change", provider="anthropic", modelId=model)
+    made.user("on")
+    made.answer(text("yes"))
+    made.add("model_change", provider="anthropic", modelId="claude-opus-4-5")
+    loaded = load(path, made)
+    told = [r.data["text"] for r in loaded.records if r.type in {"user", "note"}]
+    assert told == [
+        "go",
+        "Thinking was set to high.",
+        "on",
+        "The model was changed to claude-opus-4-5.",
+    ]
+    assert request(loaded)[1] == []
+
+
+def test_a_first_version_says_its_settings_at_the_beginning(path: Path) -> None:
+    made = Pi(1)
+    made.user("go")
+    made.answer(text("so"))
+    for level in ("low", "off"):
+        made.add("thinking_level_change", thinkingLevel=level)
+    made.user("on")
+    assert "note" not in [record.type for record in load(path, made).records]
+
+
 def test_the_branch_of_the_last_line_is_told(path: Path) -> None:
     made = Pi()
     first = made.user("first")
@@ -181,6 +233,21 @@ def test_a_compaction_is_an_event_that_names_what_it_kept(path: Path) -> None:
         assert event.data["tokens_before"] == 150_000
         assert request(loaded)[1] == []
         assert "We did things" not in str(request(loaded)[0])
+
+
+def test_what_a_compaction_kept_may_begin_with_a_setting(path: Path) -> None:
+    made = Pi()
+    made.user("go")
+    made.answer(text("so"))
+    kept = made.add("thinking_level_change", thinkingLevel="high")
+    made.user("on")
+    made.answer(text("yes"))
+    made.add("compaction", summary="We went.", tokensBefore=150_000, firstKeptEntryId=kept)
+    loaded = load(path, made)
+    event = next(r for r in loaded.records if r.type == "compaction")
+    assert event.data["first_kept"] == next(
+        r.id for r in loaded.records if r.data.get("text") == "on"
+    )
 
 
 def test_a_session_has_the_name_that_it_was_given(path: Path) -> None:

@@ -25,7 +25,7 @@ class UserMessage(DurableFact, frozen=True, tag="user_message"):
 
     In the record, `content` is the text with its images, whose words are `images`; `typed` is what
     was typed, None where nobody did. `command` is of the person's own, if it is one's text; `by`
-    says hook where one speaks.
+    says hook where one speaks, program where that of an imported session does.
     """
 
     record_type = "user"

@@ -19,14 +19,33 @@ from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from tui.core.messages import Block, Usage, image_block, object_of, text_block, text_of
-from tui.session.formats.conversion import Conversion, ParsedLine, content_blocks, string
+from tui.core.messages import Block, Usage, image_block, object_of, text_block
+from tui.session.formats.conversion import (
+    Conversion,
+    ParsedLine,
+    content_blocks,
+    string,
+    typed_text,
+)
 from tui.session.formats.lines import MendedLine, Repairs
 from tui.session.formats.links import UUID, session_id, texts_in, with_first
 from tui.session.jsonl import Findings, JsonObject
 from tui.session.records import Record
 
-_BY_PROGRAM = re.compile(r"\s*(?:<[a-z_]+>|# AGENTS\.md instructions)")
+_BY_PROGRAM = re.compile(
+    r"\s*(?:<(skill|[a-z]+_[a-z_]+)(?:\s[^>]*)?>.*</\1>\s*\Z"
+    r"|# AGENTS\.md instructions)",
+    re.DOTALL | re.IGNORECASE,
+)
+"""Pattern of what it says for the person: `<environment_context>`, `<user_instructions>`,
+`<turn_aborted>`, `<hook_prompt …>` and others (`contextual_user_message.rs` in openai/codex). A
+person's own text may begin with a tag, but rarely is one."""
+_IN_EDITOR = re.compile(
+    r"\A\s*# (?:Context from my IDE setup|Files mentioned by the user):"
+    r".*?\n## My request for Codex:\s*",
+    re.DOTALL,
+)
+"""Pattern of what its editor extension and its desktop app put before a prompt."""
 _DATA_URL = re.compile(r"data:(image/[a-z.+-]+);base64,(.+)", re.DOTALL)
 _MANY: Final = 1 << 40
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
@@ -170,7 +189,8 @@ def _convert_message(answer: _Answer, item: JsonObject, key: str, time: object, 
             answer.add(block, key, time)
     elif role == "user":
         answer.close()
-        typed = not _BY_PROGRAM.match(text_of(blocks))
+        typed = typed_text(blocks, _BY_PROGRAM)
+        typed = typed and _IN_EDITOR.sub("", typed, count=1)
         telling.user(key, time, blocks, typed=typed)
     else:
         telling.leave_out(f"instructions of the {role}", where)

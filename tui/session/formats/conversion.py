@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final, TypeAlias, cast
@@ -15,7 +15,7 @@ from tui.core.messages import Block, string_of, text_block, text_of
 from tui.core.text_cleaning import one_line
 from tui.session.field_types import leave_out_odd
 from tui.session.jsonl import Findings, JsonLine, JsonObject
-from tui.session.records import LEFT_OUT, Header, Record
+from tui.session.records import LEFT_OUT, PROGRAM, Header, Record
 
 ParsedLine: TypeAlias = tuple[JsonLine, JsonObject]
 """An object of the file, and the line that it was on."""
@@ -80,17 +80,19 @@ class Conversion:
         self.records.append(record)
         return record
 
-    def user(self, key: str, time: object, blocks: list[Block], *, typed: bool) -> None:
-        """Add content of the user's side. Typed text becomes the prompt that is shown."""
+    def user(self, key: str, time: object, blocks: list[Block], *, typed: str | None) -> None:
+        """Add content of the user's side. `typed` becomes the prompt that is shown; None where the
+        program said it all, which is no prompt."""
         if not blocks:
             return
-        text = text_of(blocks)
-        if typed and text.strip():
-            self.add("user", key, time, content=blocks, text=text)
-            line = " ".join(text.split())
+        if typed is None:
+            self.add("user", key, time, content=blocks, by=PROGRAM)
+        elif typed.strip():
+            self.add("user", key, time, content=blocks, text=typed)
+            line = " ".join(typed.split())
             if not self.title and not _COMMAND.fullmatch(line):
                 self.title = line[:80]
-        else:
+        else:  # images
             self.add("user", key, time, content=blocks)
 
     def answer(
@@ -226,6 +228,13 @@ def content_blocks(content: object, where: str, findings: Findings) -> list[Bloc
         else:
             findings.add("B27", where, "left out: not a content block")
     return blocks
+
+
+def typed_text(blocks: Iterable[Block], by_program: re.Pattern[str]) -> str | None:
+    """The text of a message less the blocks that a program adds; None where there is nothing else,
+    "" where there are only images."""
+    own = [block for block in blocks if not by_program.match(string(block, "text"))]
+    return text_of(own) if own else None
 
 
 def is_anthropic(provider: str, model: str) -> bool:

@@ -12,11 +12,13 @@ against circles (badlogic/pi-mono, `packages/coding-agent/src/core/session-manag
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
 from tui.core.dataclass import dataclass
 from tui.core.messages import Block, image_block, object_of, text_block, text_of
+from tui.core.text_cleaning import one_line
 from tui.session.formats.conversion import (
     OTHER_BRANCH,
     Conversion,
@@ -45,6 +47,14 @@ _USAGE = {
     "cache_creation_input_tokens": "cacheWrite",
     "cache_read_input_tokens": "cacheRead",
 }
+_SKILL = re.compile(
+    r'<skill name="([^"]+)" location="[^"]+">\n.*?\n</skill>(?:\n\n(.+))?', re.DOTALL
+)
+_SETTINGS = {
+    "model_change": ("modelId", "The model was changed to {}."),
+    "thinking_level_change": ("thinkingLevel", "Thinking was set to {}."),
+}
+"""The records of the settings that restart the cache: the field of each, and the words for it."""
 _SUMMED_UP = "[Summary of a branch that was left]"
 
 
@@ -74,7 +84,8 @@ def matches(value: JsonObject) -> bool:
 
 def convert(places: Iterable[ParsedLine], telling: Conversion) -> None:
     """Add the records of the active branch."""
-    entries = _entries(places, telling)
+    settings: dict[str, str] = {}  # the model and the thinking of the next answer
+    entries = _entries(places, telling, settings)
     nodes = [_node(entry, before) for before, entry in zip([None, *entries], entries, strict=False)]
     branch = active_branch(nodes, telling.findings)
     by_key = {entry.key: entry for entry in entries}
@@ -83,21 +94,50 @@ def convert(places: Iterable[ParsedLine], telling: Conversion) -> None:
         if entry.key not in on_branch and entry.value.get("type") == "message":
             telling.leave_out(OTHER_BRANCH, entry.where)
     ours: dict[str | int, str] = {}  # the ids of our records, by id and by line in the original
+    changed: dict[str, _Entry] = {}
+    met: list[_Entry] = []  # since the last record of ours
     for key in branch:
         entry = by_key[key]
+        met.append(entry)
+        if entry.value.get("type") in _SETTINGS:
+            changed[string(entry.value, "type")] = entry
+            continue
+        _note_changes(changed, settings, telling)
         before = len(telling.records)
         _convert_entry(entry, telling, ours)
         if len(telling.records) > before:
-            ours[entry.key] = ours[entry.number] = telling.records[before].id
+            # what a compaction left may begin with settings
+            names = [name for one in met for name in (one.key, one.number)]
+            ours |= dict.fromkeys(names, telling.records[before].id)
+            met.clear()
+    _note_changes(changed, settings, telling)
 
 
-def _entries(places: Iterable[ParsedLine], telling: Conversion) -> list[_Entry]:
+def _note_changes(
+    changed: dict[str, _Entry], settings: dict[str, str], telling: Conversion
+) -> None:
+    """Note what was set anew since the last message. The first settings of a session, and those
+    that were changed back, change nothing."""
+    for kind, entry in changed.items():
+        name, words = _SETTINGS[kind]
+        value = string(entry.value, name)
+        if telling.records and value and value != settings.get(name):
+            telling.add("note", entry.key, entry.time, text=words.format(one_line(value)))
+        settings[name] = value
+    changed.clear()
+
+
+def _entries(
+    places: Iterable[ParsedLine], telling: Conversion, settings: dict[str, str]
+) -> list[_Entry]:
     entries: list[_Entry] = []
     seen: dict[str, JsonObject] = {}
     for line, value in places:
         kind, id_ = value.get("type"), value.get("id")
         if kind == "session":
-            _note_session(telling, value)
+            if not telling.session_id:  # else of a second file, fused to this one
+                _note_session(telling, value)
+                settings |= {name: string(value, name) for name, _ in _SETTINGS.values()}
             continue
         if not isinstance(kind, str):
             telling.findings.add("B56", line.where, "skipped: a record without a type")
@@ -115,8 +155,6 @@ def _entries(places: Iterable[ParsedLine], telling: Conversion) -> list[_Entry]:
 
 
 def _note_session(telling: Conversion, header: JsonObject) -> None:
-    if telling.session_id:
-        return  # of a second file, fused to this one
     version = header.get("version", 1)
     telling.session_id = string(header, "id")
     telling.version = f"v{version}" if isinstance(version, int) else ""
@@ -143,7 +181,7 @@ def _convert_entry(entry: _Entry, telling: Conversion, ours: Mapping[str | int, 
             _convert_message(entry, telling)
         case "custom_message":
             blocks = content_blocks(value.get("content"), entry.where, telling.findings)
-            telling.user(entry.key, entry.time, list(map(_block, blocks or [])), typed=False)
+            telling.user(entry.key, entry.time, list(map(_block, blocks or [])), typed=None)
         case "branch_summary":
             _sum_up(entry, telling, string(value, "summary"))
         case "compaction":
@@ -155,7 +193,7 @@ def _convert_entry(entry: _Entry, telling: Conversion, ours: Mapping[str | int, 
         case "session_info":
             telling.title = " ".join(string(value, "name").split())[:80] or telling.title
         case _:
-            # settings, labels and data of extensions: no part of the conversation
+            # labels and data of extensions: no part of the conversation
             telling.leave_out(string(value, "type"), entry.where)
 
 
@@ -186,7 +224,14 @@ def _convert_message(entry: _Entry, telling: Conversion) -> None:
         _convert_result(entry, message, blocks, telling)
     else:
         content = list(map(_block, blocks))
-        telling.user(entry.key, entry.time, content, typed=role == "user")
+        typed = _typed(text_of(content)) if role == "user" else None
+        telling.user(entry.key, entry.time, content, typed=typed)
+
+
+def _typed(text: str) -> str:
+    """The prompt as it was typed: the program puts a skill's text in the place of its command."""
+    match = _SKILL.fullmatch(text)
+    return f"/skill:{match[1]} {match[2] or ''}".strip() if match else text
 
 
 def _convert_answer(
@@ -272,13 +317,13 @@ def _convert_command(entry: _Entry, message: JsonObject, telling: Conversion) ->
     if message.get("truncated") is True and (path := string(message, "fullOutputPath")):
         lines.append(f"The full output is in {path}.")
     block = text_block("\n".join(lines))
-    telling.user(entry.key, entry.time, [block], typed=False)
+    telling.user(entry.key, entry.time, [block], typed=None)
 
 
 def _sum_up(entry: _Entry, telling: Conversion, summary: str) -> None:
     if summary.strip():
         block = text_block(f"{_SUMMED_UP}\n{summary}")
-        telling.user(entry.key, entry.time, [block], typed=False)
+        telling.user(entry.key, entry.time, [block], typed=None)
 
 
 def _block(block: Block) -> Block:

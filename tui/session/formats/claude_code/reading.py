@@ -5,10 +5,12 @@ the results of its calls may be linked to any of the pieces. So the records are 
 whole answers, each result goes to the answer that made its call, and the branch is followed from
 group to group.
 
-Kept in the request but not shown as typed: what the program itself said for the user (`isMeta`,
-local commands, notices of an interrupt). Left out: error texts stored as answers, and fields that a
-request may not have (`caller` and others). What sub-agents said, in the file or in files beside it,
-become sessions of their own (`side_chains`).
+Kept in the request but no prompt: what the program itself said for the user (`isMeta`, a skill's
+text, commands of its own and a shell's, notices of an interrupt or of a task). Its own mark is
+`origin`, which 2.1.123 writes and 2.1.42 didn't. What was sent while a turn ran is an attachment,
+`queued_command`. Left out: error texts stored as answers, and fields that a request may not have
+(`caller` and others). What sub-agents said, in the file or in files beside it, become sessions of
+their own (`side_chains`).
 """
 
 from __future__ import annotations
@@ -28,13 +30,24 @@ from tui.session.formats.conversion import (
     active_branch,
     content_blocks,
     string,
+    typed_text,
 )
 from tui.session.jsonl import Findings, JsonObject
 
 _BY_PROGRAM = re.compile(
-    r"\s*(?:<(?:command-|local-command|bash-|system-reminder|task-notification)"
-    r"|\[Request interrupted|Caveat: The messages below)"
+    r"\s*(?:<(?:command-|local-command|bash-|system-reminder|task-notification|teammate-message"
+    r"|ide_)|\[Request interrupted|Caveat: The messages below|Operation stopped by hook:"
+    r"|Another Claude session sent a message:)"
 )
+_COMMAND = re.compile(
+    r"\s*<command-message>.*?</command-message>\s*<command-name>(/.*?)</command-name>"
+    r"(?:\s*<command-args>(.*?)</command-args>)?\s*",
+    re.DOTALL,
+)
+"""Pattern of a command that is a prompt, `/review`, whose text follows. The program's own ones, as
+`/login`, begin with the name and ask nothing of the model."""
+_NOT_TYPED = ("isMeta", "isVisibleInTranscriptOnly", "turnCompanion", "sourceToolUseID")
+"""The marks of what nobody typed; `sourceToolUseID` names the call that a skill's text is for."""
 
 
 def convert(places: Iterable[ParsedLine], telling: Conversion) -> None:
@@ -146,11 +159,22 @@ def _convert_user(entry: PlacedRecord, telling: Conversion, *, earlier: bool) ->
         if earlier:  # all that it sums up is in the file: it is an event, not a message
             telling.compaction(entry.key, _time(entry), words)
             return bool(results)
-        telling.add("user", entry.key, _time(entry), content=others)
+        telling.user(entry.key, _time(entry), others, typed=None)
         return bool(others or results)
-    typed = not value.get("isMeta") and not _BY_PROGRAM.match(text_of(others))
-    telling.user(entry.key, _time(entry), others, typed=typed)
+    telling.user(entry.key, _time(entry), others, typed=_typed(value, others))
     return bool(others or results)
+
+
+def _typed(value: JsonObject, blocks: Sequence[Block]) -> str | None:
+    """What the person typed of a message; None where nobody did."""
+    origin = string(object_of(value.get("origin")), "kind")
+    if origin not in ("", "human") or value.get("promptSource") == "system":
+        return None
+    if any(map(value.get, _NOT_TYPED)):
+        return None
+    if command := _COMMAND.fullmatch(text_of(blocks)):
+        return f"{command[1]} {command[2] or ''}".strip()
+    return typed_text(blocks, _BY_PROGRAM)
 
 
 def _convert_system(entry: PlacedRecord, telling: Conversion) -> None:
@@ -202,7 +226,8 @@ def _entries_of(
     seen: set[str] = set()
     copies = 0
     first_copy = ""
-    for line, value in places:
+    for line, read in places:
+        value = _with_queued_prompt(read)
         kind, uuid = value.get("type"), value.get("uuid")
         if not isinstance(kind, str):
             telling.findings.add("B56", line.where, "skipped: a record without a type")
@@ -217,7 +242,7 @@ def _entries_of(
                 continue
             telling.findings.add("B53", line.where, "linked to the record before it: no id")
             uuid = f"line-{line.number}-{len(entries)}"
-            value = {**value, "uuid": uuid, "parentUuid": ""}  # noqa: PLW2901 - with a key
+            value = {**value, "uuid": uuid, "parentUuid": ""}
         blocks = _blocks(value, line.where, telling.findings) if kind in ROLES else None
         if kind in ROLES and blocks is None:
             continue
@@ -235,6 +260,19 @@ def _entries_of(
         what = "a copy of an earlier record" if copies == 1 else f"{copies:,} copies of records"
         telling.findings.add("B44", first_copy, f"left out: {what}")
     return entries
+
+
+def _with_queued_prompt(value: JsonObject) -> JsonObject:
+    """The message that an attachment stands for, else the record: what was sent while a turn ran,
+    and reached the model before its end, is nowhere else in the file."""
+    queued = object_of(value.get("attachment"))
+    prompt = queued.get("prompt")
+    linked = value.get("type") == "attachment" and isinstance(value.get("uuid"), str)
+    if not linked or queued.get("type") != "queued_command" or not isinstance(prompt, str | list):
+        return value
+    marks = {name: queued[name] for name in ("origin", "isMeta") if name in queued}
+    message: JsonObject = {"role": "user", "content": prompt}
+    return {**value, "type": "user", "message": message, **marks}
 
 
 def _note_session(telling: Conversion, value: JsonObject) -> None:

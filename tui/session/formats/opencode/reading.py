@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tui.core.clock import timestamp
-from tui.core.messages import Block, image_block, object_of, string_of, text_block
+from tui.core.messages import Block, image_block, object_of, string_of, text_block, text_of
 from tui.session.formats.conversion import (
     OTHER_BRANCH,
     Conversion,
@@ -95,8 +95,8 @@ def _convert_user(message: StoredMessage, telling: Conversion) -> None:
                 pass  # blank, told as a text, or told where its summary is
             case kind:
                 telling.leave_out(f"part {string_of(kind)}".rstrip(), f"message {message.id}")
-    telling.user(message.id, _time(message), typed, typed=True)
-    telling.user(f"{message.id}-added", _time(message), added, typed=False)
+    telling.user(message.id, _time(message), typed, typed=text_of(typed))
+    telling.user(f"{message.id}-added", _time(message), added, typed=None)
 
 
 def _attachment(part: JsonObject) -> Block:
