@@ -9,7 +9,7 @@ it is told when a part leaves, or at the end.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import add, sub
 from typing import Final, Generic, TypeAlias, TypeVar
@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 from tui.context.usage.amounts import Amount, TokenRates
 from tui.core.messages import Usage
 
-_Owner = TypeVar("_Owner")
+_Key = TypeVar("_Key")
 _Sums: TypeAlias = list[float]
 """The tokens of each class, the USD for them, and the tokens without a known price."""
 
@@ -28,50 +28,69 @@ _UNPRICED: Final = 6
 _WIDTH: Final = 7
 
 
-class SharedCosts(Generic[_Owner]):
-    """A row of parts, each with a weight and an owner."""
+class SharedCosts(Generic[_Key]):
+    """A row of parts, each with a weight, and with the keys that its costs are summed up for."""
 
     def __init__(self) -> None:
-        self._owners: list[_Owner] = []
+        self._keys: list[Collection[_Key]] = []
         self._ends: list[float] = [0.0]  # sums of weights up to each part
         self._own: dict[int, _Sums] = {}  # what a part had beside the steps
         self._steps: dict[int, _Sums] = {}  # for a unit of weight; their sum is nothing
 
     def __len__(self) -> int:
-        return len(self._owners)
+        return len(self._keys)
 
     @property
     def weight(self) -> float:
         """The weight of all parts."""
         return self._ends[-1]
 
-    def append(self, owner: _Owner, weight: float) -> None:
-        """Add a part at the end, which takes part in the requests that follow."""
-        self._owners.append(owner)
-        self._ends.append(self._ends[-1] + weight)
+    def extend(self, parts: Iterable[tuple[Collection[_Key], float]]) -> None:
+        """Add parts at the end, which take part in the requests that follow."""
+        end = self._ends[-1]
+        for keys, weight in parts:
+            self._keys.append(keys)
+            self._ends.append(end := end + weight)
 
-    def keep(self, count: int) -> Sequence[tuple[_Owner, Amount]]:
-        """Keep the first parts only; return the owners of the others with what these have cost."""
-        left: list[tuple[_Owner, Amount]] = []
-        owners, ends, steps = self._owners, self._ends, self._steps
-        level = [0.0] * _WIDTH  # from the end, where nothing is left
-        for place in range(len(owners) - 1, count - 1, -1):
-            if step := steps.pop(place + 1, None):
-                level = [*map(sub, level, step)]
-            width = ends[place + 1] - ends[place]
-            cost = [one * width for one in level]
-            if own := self._own.pop(place, None):
-                cost = [*map(add, cost, own)]
-            read, written, fresh, read_usd, written_usd, fresh_usd, unpriced = cost
-            if read + written + fresh > 0:
-                amount = Amount(
-                    read, written, fresh, 0.0, unpriced, read_usd, written_usd, fresh_usd
-                )
-                left.append((owners[place], amount))
-        del owners[count:], ends[count + 1 :]
-        if count in steps or any(level):
-            steps[count] = [*map(sub, steps.get(count) or [0.0] * _WIDTH, level)]
+    def keep(self, count: int) -> Iterable[tuple[_Key, Amount]]:
+        """Keep the first parts only; return what the others have cost, by their keys."""
+        left, level = self._told(count)
+        del self._keys[count:], self._ends[count + 1 :]
+        if any(level):
+            known = self._steps.get(count)
+            self._steps[count] = [*map(sub, known, level)] if known else [-one for one in level]
         return left
+
+    def settle(self) -> Iterable[tuple[_Key, Amount]]:
+        """Return what all parts have cost, by their keys. They stay, and begin anew."""
+        told, _ = self._told(0)
+        self._steps.clear()
+        return told
+
+    def _told(self, count: int) -> tuple[Iterable[tuple[_Key, Amount]], _Sums]:
+        """Take out what the parts from `count` on have cost, by key. Also returns what a unit of
+        weight has cost in the first of them: the parts before it have that from there."""
+        every, ends, steps, own = self._keys, self._ends, self._steps, self._own
+        sums: dict[_Key, _Sums] = {}
+        for place in [place for place in own if place >= count]:
+            more = own.pop(place)
+            for key in every[place]:
+                _take_in(sums, key, more)
+        level, end = [0.0] * _WIDTH, len(every)  # from the end, where nothing is left
+        for start in (*sorted((place for place in steps if place > count), reverse=True), count):
+            if any(level):
+                weights: dict[_Key, float] = {}  # between two steps, all cost the same
+                low = ends[start]
+                for keys, high in zip(every[start:end], ends[start + 1 : end + 1], strict=True):
+                    width, low = high - low, high
+                    for key in keys:
+                        weights[key] = weights.get(key, 0.0) + width
+                for key, weight in weights.items():
+                    _take_in(sums, key, [one * weight for one in level])
+            end = start
+            if start > count:
+                level = [*map(sub, level, steps.pop(start))]
+        return _amounts(sums), level
 
     def charge(self, usage: Usage, rates: TokenRates, before: float) -> None:
         """Share the input of a request among the parts, which begin after `before` tokens of it."""
@@ -92,7 +111,7 @@ class SharedCosts(Generic[_Owner]):
 
     def _share(self, start: float, end: float, kind: int, rates: TokenRates, scale: float) -> None:
         """Charge what lies between two places at a rate for each token."""
-        ends, many = self._ends, len(self._owners)
+        ends, many = self._ends, len(self._keys)
         first = min(bisect_right(ends, start) - 1, many - 1)
         last = min(bisect_right(ends, end) - 1, many)
         if start > ends[first]:  # only the rest of this part
@@ -104,6 +123,21 @@ class SharedCosts(Generic[_Owner]):
         if last > first:
             _add(self._steps, first, kind, scale, rates)
             _add(self._steps, last, kind, -scale, rates)
+
+
+def _take_in(sums: dict[_Key, _Sums], key: _Key, more: _Sums) -> None:
+    """Add to what a key has."""
+    known = sums.get(key)
+    sums[key] = [*map(add, known, more)] if known else more
+
+
+def _amounts(sums: Mapping[_Key, _Sums]) -> Iterator[tuple[_Key, Amount]]:
+    """Yield the keys that anything was paid for."""
+    for key, (read, written, fresh, read_usd, written_usd, fresh_usd, unpriced) in sums.items():
+        if read + written + fresh > 0:
+            yield key, Amount(
+                read, written, fresh, 0.0, unpriced, read_usd, written_usd, fresh_usd
+            )
 
 
 def _add(sums: dict[int, _Sums], place: int, kind: int, tokens: float, rates: TokenRates) -> None:
