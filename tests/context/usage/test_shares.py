@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import isclose
 from random import Random
 
@@ -33,7 +34,10 @@ def test_shares_are_those_of_each_request_by_itself(seed: int) -> None:
     costs: SharedCosts[int] = SharedCosts()
 
     def keep(count: int) -> None:
-        for owner, amount in costs.keep(count):
+        take(costs.keep(count))
+
+    def take(some: Iterable[tuple[int, Amount]]) -> None:
+        for owner, amount in some:
             told.setdefault(owner, Amount()).add(amount)
 
     row: list[tuple[int, float]] = []
@@ -44,6 +48,8 @@ def test_shares_are_those_of_each_request_by_itself(seed: int) -> None:
             left = chance.randint(0, len(row))
             keep(left)
             del row[left:]
+        if chance.random() < 0.2:
+            take(costs.settle())
         for _ in range(chance.randint(0 if row else 1, 5)):
             row.append((chance.randint(0, 6), chance.choice((0.0, 1.0, 7.5, 300.0))))
             costs.extend([((row[-1][0],), row[-1][1])])

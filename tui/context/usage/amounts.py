@@ -88,13 +88,18 @@ class Amount:
     @classmethod
     def of(cls, usage: Usage, price: ModelPrice | None) -> Amount:
         """One answer, with its searches."""
-        made = TokenRates.of(usage, price).amount(
+        return cls.at(usage, TokenRates.of(usage, price))
+
+    @classmethod
+    def at(cls, usage: Usage, rates: TokenRates) -> Amount:
+        """One answer, with its searches, at the rates that it was billed at."""
+        made = rates.amount(
             usage.cache_read_input_tokens,
             usage.cache_creation_input_tokens,
             usage.input_tokens,
             usage.output_tokens,
         )
-        made.fees = usage.web_search_requests * SEARCH_USD if price else 0.0
+        made.fees = rates.fees(usage)
         return made
 
 
@@ -133,6 +138,10 @@ class TokenRates(NamedTuple):
             rates.input / _MILLION,
             rates.output / _MILLION,
         )
+
+    def fees(self, usage: Usage) -> float:
+        """The USD for the searches of a request, nothing where no price is known."""
+        return 0.0 if self.unpriced else usage.web_search_requests * SEARCH_USD
 
     def amount(self, read: float, written: float, fresh: float, output: float = 0.0) -> Amount:
         """The amount of so many tokens of each class."""

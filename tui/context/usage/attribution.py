@@ -33,7 +33,7 @@ from tui.context.record_index import continues
 from tui.context.request_replay import SentFields, sent_fields
 from tui.context.rules.blocks import THINKING
 from tui.context.usage.amounts import Amount, TokenRates, merge, total_of
-from tui.context.usage.bills import Bill, bills_of
+from tui.context.usage.bills import BILLED, Bill, bills_of
 from tui.context.usage.days import LocalDays
 from tui.context.usage.parts import (
     UNRECORDED,
@@ -51,7 +51,7 @@ from tui.core.dataclass import dataclass, field
 from tui.core.formatting import moment_of
 from tui.core.gc_pause import gc_pause
 from tui.core.messages import Block, Usage, string_of
-from tui.provider.prices import SEARCH_USD, ModelPrice
+from tui.provider.prices import ModelPrice
 from tui.session.records import Record
 from tui.session.request_numbers import REQUEST
 from tui.tokens import estimate
@@ -258,15 +258,16 @@ class _Attributor:
             self._reason = string_of(record.data.get("reason")) or "break"
         elif kind == "compaction":
             self._reason = self._reason or "compaction"
-        for bill in bills_of(record) if billed else ():
+        for bill in bills_of(record) if billed and kind in BILLED else ():
             then = moment_of(bill.time)
             self._begin_day(self._days.of(then))
             price = self._price(bill)
-            whole = Amount.of(bill.usage, price)
+            rates = TokenRates.of(bill.usage, price)
+            whole = Amount.at(bill.usage, rates)
             self._request(bill, price, whole)
             if bill.purpose == "answers":
                 answered = True
-                self._answer(record, bill, path, price, then.timestamp() if then else 0.0)
+                self._answer(record, bill, path, rates, then.timestamp() if then else 0.0)
             else:
                 self._side_request(bill, whole)
         lost = kind == "interrupt" or attempt_in(record) == "lost"
@@ -353,17 +354,17 @@ class _Attributor:
         record: Record,
         bill: Bill,
         path: Sequence[Record],
-        price: ModelPrice | None,
+        rates: TokenRates,
         now: float,
     ) -> None:
         asked, self._asked = self._asked, None
         fields = sent_fields(asked) if asked and asked.data.get("model") == bill.model else None
-        rates = TokenRates.of(bill.usage, price)
         self._follow(path, bill.model, fields)
         scale = self._input(bill, rates)
         self._output(record, bill.usage, rates, scale)
-        if searches := bill.usage.web_search_requests * SEARCH_USD:
-            self._tell(Owner(Thing("searches", "web_search")), Amount(fees=searches if price else 0.0))
+        if bill.usage.web_search_requests:
+            fees = rates.fees(bill.usage)
+            self._tell(Owner(Thing("searches", "web_search")), Amount(fees=fees))
         self._again(record, bill, fields, rates, now)
 
     def _follow(self, path: Sequence[Record], model: str, fields: SentFields | None) -> None:
@@ -436,9 +437,15 @@ class _Attributor:
             self._spend(UNRECORDED, output, rates)
 
     def _spend(self, owner: Owner, tokens: float, rates: TokenRates) -> None:
-        if tokens > 0:
-            unpriced, usd = tokens * rates.unpriced, tokens * rates.output
-            self._tell(owner, Amount(0.0, 0.0, 0.0, tokens, unpriced, output_usd=usd))
+        if tokens <= 0:
+            return
+        for key in owner:
+            known = self._owned.get(key)
+            if known is None:
+                known = self._owned[key] = Amount()
+            known.output += tokens
+            known.output_usd += tokens * rates.output
+            known.unpriced += tokens * rates.unpriced
 
     def _again(
         self,

@@ -131,17 +131,16 @@ class Owners:
 
     def learn(self, record: Record) -> None:
         """Take in a record that says something."""
-        if is_prompt(record) and (title := title_of(record.data)) and title != CONTINUE:
-            self.titles.append(title)
-        now = len(self.titles)
         if record.type == "assistant":
             self.learn_calls(content_of(record))
         elif record.type in ("user", "notice"):
+            if is_prompt(record) and (title := title_of(record.data)) and title != CONTINUE:
+                self.titles.append(title)
             thing = _NOTICES if record.type == "notice" else _PROMPTS
             for block in content_of(record):
                 text = block.get("text")
                 if isinstance(text, str):
-                    self._texts.setdefault(text, Owner(thing, now))
+                    self._texts.setdefault(text, Owner(thing, len(self.titles)))
 
     def learn_calls(self, content: Iterable[Block]) -> None:
         """Take in the calls in an answer's content."""
@@ -219,11 +218,11 @@ class Owners:
 
     def weight(self, block: Block) -> float:
         """The weight of a block; each is weighed once."""
-        kind = str(block.get("type"))
-        if kind in THINKING and (counted := self.thoughts.get(signature_of(block))) is not None:
+        kind, thing = block.get("type"), block
+        if kind == "tool_result":
+            thing = block.get("content") or block
+        elif kind != "text" and (counted := self.thoughts.get(signature_of(block))) is not None:
             return counted
-        content = block.get("content") if kind == "tool_result" else None
-        thing: object = content or block
         known = self._weights.get(id(thing))
         if known is None or known[0] is not thing:
             known = self._weights[id(thing)] = thing, estimate.block_weight(block)
