@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from tui.core.dataclass import dataclass, fields
@@ -77,8 +78,9 @@ class Amount:
 
     def to_json(self) -> list[float]:
         """Its numbers, rounded to what a sum over a million rows needs."""
-        numbers = [round(getattr(self, one.name), 3) for one in fields(self)[:_COUNTS]]
-        return numbers + [round(getattr(self, one.name), 12) for one in fields(self)[_COUNTS:]]
+        numbers = _FIELDS(self)
+        counts, usd = numbers[:_COUNTS], numbers[_COUNTS:]
+        return [*[round(one, 3) for one in counts], *[round(one, 12) for one in usd]]
 
     @classmethod
     def of_json(cls, value: Iterable[float]) -> Amount:
@@ -101,6 +103,9 @@ class Amount:
         )
         made.fees = rates.fees(usage)
         return made
+
+
+_FIELDS: Final = attrgetter(*(one.name for one in fields(Amount)))
 
 
 def total_of(amounts: Iterable[Amount]) -> Amount:

@@ -277,9 +277,10 @@ class RequestParts:
         same = grown and self._count > 0 and to.rule is None and self._receives(to)
         whole, changing = self._whole or not same, False
         for record in fresh:
-            if record.type in _CHANGING or (record.type == "overlay" and overlay_in(record)):
+            kind = record.type
+            if kind in _CHANGING or (kind == "overlay" and overlay_in(record)):
                 whole = True
-                changing = changing or record.type == "repair"
+                changing = changing or kind == "repair"
         # What a level says of all before it is said again for each request.
         self._whole = (self._whole and same) or changing
         self._to, self._count = to, len(path)
