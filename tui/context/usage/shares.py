@@ -59,7 +59,7 @@ class SharedCosts(Generic[_Key]):
 
     def keep(self, count: int) -> Iterable[tuple[_Key, Amount]]:
         """Keep the first parts only; return what the others have cost, by their keys."""
-        left, level = self._told(count)
+        left, level = self._take_out(count)
         del self._keys[count:], self._ends[count + 1 :]
         if count < self._begun_count:
             self._begun, self._begun_count = {}, 0
@@ -70,11 +70,11 @@ class SharedCosts(Generic[_Key]):
 
     def settle(self) -> Iterable[tuple[_Key, Amount]]:
         """Return what all parts have cost, by their keys. They stay, and begin anew."""
-        told, _ = self._told(0)
+        sums, _ = self._take_out(0)
         self._steps.clear()
-        return told
+        return sums
 
-    def _told(self, count: int) -> tuple[Iterable[tuple[_Key, Amount]], _Sums]:
+    def _take_out(self, count: int) -> tuple[Iterable[tuple[_Key, Amount]], _Sums]:
         """Take out what the parts from `count` on have cost, by key. Also returns what a unit of
         weight has cost in the first of them: the parts before it have that from there."""
         every, steps, own = self._keys, self._steps, self._own
