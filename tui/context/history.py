@@ -183,7 +183,9 @@ def history(records: Iterable[Record], *, model: str = "") -> History:
 
 def same_model(one: str, other: str) -> bool:
     """True if two names mean the same model: a date or `latest` at the end makes no difference."""
-    return not one or not other or _VERSION.sub("", one) == _VERSION.sub("", other)
+    if not one or not other or one == other:
+        return True
+    return _VERSION.sub("", one) == _VERSION.sub("", other)
 
 
 def _as_sent(block: Block) -> Block:

@@ -95,8 +95,13 @@ def json_weight(value: object, count: Count = weight) -> float:
 
 def block_weight(block: Block, count: Count = weight) -> float:
     """The weight of a content block, with its frame. Unknown blocks weigh as much as their JSON."""
-    if block.get("type") == "text" and isinstance(said := block.get("text"), str):
-        return count(said)  # as most are, without a look at the others
+    kind = block.get("type")  # most are of these three: without a look at the others
+    if kind == "text" and isinstance(said := block.get("text"), str):
+        return count(said)
+    if kind == "tool_result":
+        return content_weight(blocks_of(block.get("content")), count) + CALL_TOKENS
+    if kind == "tool_use" and isinstance(name := block.get("name"), str):
+        return count(name) + json_weight(block.get("input"), count) + CALL_TOKENS
     match block:
         case {"type": "thinking", "thinking": str(text)}:
             return count(text)
@@ -104,10 +109,6 @@ def block_weight(block: Block, count: Count = weight) -> float:
             return count(text) + CALL_TOKENS
         case {"type": "redacted_thinking", "data": str(data)}:
             return len(data) / 4
-        case {"type": "tool_use", "name": str(name)}:
-            return count(name) + json_weight(block.get("input"), count) + CALL_TOKENS
-        case {"type": "tool_result"}:
-            return content_weight(blocks_of(block.get("content")), count) + CALL_TOKENS
         case {"type": "image"}:
             return _image_tokens(block)
         case {"type": "document", "source": {"type": "base64"}}:
@@ -118,7 +119,7 @@ def block_weight(block: Block, count: Count = weight) -> float:
 
 def content_weight(content: Iterable[Block], count: Count = weight) -> float:
     """The weight of content blocks."""
-    return sum(block_weight(block, count) for block in content)
+    return sum([block_weight(block, count) for block in content])
 
 
 def request_weight(

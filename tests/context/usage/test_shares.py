@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import isclose
 from random import Random
 
@@ -33,7 +34,10 @@ def test_shares_are_those_of_each_request_by_itself(seed: int) -> None:
     costs: SharedCosts[int] = SharedCosts()
 
     def keep(count: int) -> None:
-        for owner, amount in costs.keep(count):
+        take(costs.keep(count))
+
+    def take(some: Iterable[tuple[int, Amount]]) -> None:
+        for owner, amount in some:
             told.setdefault(owner, Amount()).add(amount)
 
     row: list[tuple[int, float]] = []
@@ -44,9 +48,11 @@ def test_shares_are_those_of_each_request_by_itself(seed: int) -> None:
             left = chance.randint(0, len(row))
             keep(left)
             del row[left:]
+        if chance.random() < 0.2:
+            take(costs.settle())
         for _ in range(chance.randint(0 if row else 1, 5)):
             row.append((chance.randint(0, 6), chance.choice((0.0, 1.0, 7.5, 300.0))))
-            costs.append(*row[-1])
+            costs.extend([((row[-1][0],), row[-1][1])])
         if not sum(weight for _, weight in row):
             continue
         counts = [chance.choice((0, chance.randint(0, 5000))) for _ in range(3)]
@@ -70,8 +76,7 @@ def test_shares_are_those_of_each_request_by_itself(seed: int) -> None:
 
 def test_a_part_costs_what_its_tokens_do() -> None:
     costs: SharedCosts[str] = SharedCosts()
-    costs.append("tools", 600)
-    costs.append("prompt", 400)
+    costs.extend([(("tools",), 600), (("prompt",), 400)])
     usage = Usage(100, 0, 300, 600, ephemeral_1h_input_tokens=300)
     costs.charge(usage, TokenRates.of(usage, PRICE), 0)
     told = dict(costs.keep(0))

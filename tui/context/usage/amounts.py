@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from tui.core.dataclass import dataclass, fields
@@ -77,8 +78,9 @@ class Amount:
 
     def to_json(self) -> list[float]:
         """Its numbers, rounded to what a sum over a million rows needs."""
-        numbers = [round(getattr(self, one.name), 3) for one in fields(self)[:_COUNTS]]
-        return numbers + [round(getattr(self, one.name), 12) for one in fields(self)[_COUNTS:]]
+        numbers = _FIELDS(self)
+        counts, usd = numbers[:_COUNTS], numbers[_COUNTS:]
+        return [*[round(one, 3) for one in counts], *[round(one, 12) for one in usd]]
 
     @classmethod
     def of_json(cls, value: Iterable[float]) -> Amount:
@@ -88,14 +90,22 @@ class Amount:
     @classmethod
     def of(cls, usage: Usage, price: ModelPrice | None) -> Amount:
         """One answer, with its searches."""
-        made = TokenRates.of(usage, price).amount(
+        return cls.at(usage, TokenRates.of(usage, price))
+
+    @classmethod
+    def at(cls, usage: Usage, rates: TokenRates) -> Amount:
+        """One answer, with its searches, at the rates that it was billed at."""
+        made = rates.amount(
             usage.cache_read_input_tokens,
             usage.cache_creation_input_tokens,
             usage.input_tokens,
             usage.output_tokens,
         )
-        made.fees = usage.web_search_requests * SEARCH_USD if price else 0.0
+        made.fees = rates.fees(usage)
         return made
+
+
+_FIELDS: Final = attrgetter(*(one.name for one in fields(Amount)))
 
 
 def total_of(amounts: Iterable[Amount]) -> Amount:
@@ -133,6 +143,10 @@ class TokenRates(NamedTuple):
             rates.input / _MILLION,
             rates.output / _MILLION,
         )
+
+    def fees(self, usage: Usage) -> float:
+        """The USD for the searches of a request, nothing where no price is known."""
+        return 0.0 if self.unpriced else usage.web_search_requests * SEARCH_USD
 
     def amount(self, read: float, written: float, fresh: float, output: float = 0.0) -> Amount:
         """The amount of so many tokens of each class."""

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -33,7 +33,7 @@ from tui.context.record_index import continues
 from tui.context.request_replay import SentFields, sent_fields
 from tui.context.rules.blocks import THINKING
 from tui.context.usage.amounts import Amount, TokenRates, merge, total_of
-from tui.context.usage.bills import Bill, bills_of
+from tui.context.usage.bills import BILLED, Bill, bills_of
 from tui.context.usage.days import LocalDays
 from tui.context.usage.parts import (
     UNRECORDED,
@@ -42,6 +42,7 @@ from tui.context.usage.parts import (
     Owners,
     RequestPart,
     RequestParts,
+    Thing,
     signature_of,
 )
 from tui.context.usage.shares import SharedCosts, split
@@ -50,7 +51,7 @@ from tui.core.dataclass import dataclass, field
 from tui.core.formatting import moment_of
 from tui.core.gc_pause import gc_pause
 from tui.core.messages import Block, Usage, string_of
-from tui.provider.prices import SEARCH_USD, ModelPrice
+from tui.provider.prices import ModelPrice
 from tui.session.records import Record
 from tui.session.request_numbers import REQUEST
 from tui.tokens import estimate
@@ -61,6 +62,7 @@ Grouping: TypeAlias = Literal[
 GROUPINGS: Final[tuple[Grouping, ...]] = get_args(Grouping)
 
 Rows: TypeAlias = dict[str, Amount]
+_Key = TypeVar("_Key")
 
 EXPIRED: Final = "cache expired"
 MISSED: Final = "not in the cache"
@@ -214,6 +216,13 @@ def _path_to(by_id: Mapping[str, Record], id_: str | None) -> list[Record]:
     return path
 
 
+def _gather(into: dict[_Key, Amount], key: _Key, amount: Amount) -> None:
+    known = into.get(key)
+    if known is None:
+        known = into[key] = Amount()
+    known.add(amount)
+
+
 class _LastRequest(NamedTuple):
     """The last request to a model at a server: what was in the cache after it, and until when."""
 
@@ -228,12 +237,12 @@ class _Attributor:
         self._found = Attribution()
         self._owners = Owners(cwd)
         self._parts = RequestParts(self._owners)
-        self._costs: SharedCosts[Owner] = SharedCosts()
+        self._costs: SharedCosts[Thing | int] = SharedCosts()
         self._row: list[RequestPart] = []
         self._day = ""
         self._days = LocalDays()
         self._groups: dict[Grouping, Rows] = {}
-        self._owned: dict[Owner, Amount] = {}
+        self._owned: dict[Thing | int, Amount] = {}  # by thing, and by prompt
         self._asked: Record | None = None
         self._reason = ""
         self._last: dict[tuple[str, str], _LastRequest] = {}
@@ -249,15 +258,16 @@ class _Attributor:
             self._reason = string_of(record.data.get("reason")) or "break"
         elif kind == "compaction":
             self._reason = self._reason or "compaction"
-        for bill in bills_of(record) if billed else ():
+        for bill in bills_of(record) if billed and kind in BILLED else ():
             then = moment_of(bill.time)
             self._begin_day(self._days.of(then))
             price = self._price(bill)
-            whole = Amount.of(bill.usage, price)
+            rates = TokenRates.of(bill.usage, price)
+            whole = Amount.at(bill.usage, rates)
             self._request(bill, price, whole)
             if bill.purpose == "answers":
                 answered = True
-                self._answer(record, bill, path, price, then.timestamp() if then else 0.0)
+                self._answer(record, bill, path, rates, then.timestamp() if then else 0.0)
             else:
                 self._side_request(bill, whole)
         lost = kind == "interrupt" or attempt_in(record) == "lost"
@@ -281,46 +291,38 @@ class _Attributor:
 
     def _settle_row(self) -> None:
         """Put down what everybody has cost so far; the row goes on."""
-        self._keep(0)
+        for key, amount in self._costs.settle():
+            _gather(self._owned, key, amount)
         self._settle()
-        for owner, weight in self._row:
-            self._costs.append(owner, weight)
 
     def _put(self, by: Grouping, name: str, amount: Amount) -> None:
         rows = self._groups.get(by)
         if rows is None:
             rows = self._groups[by] = {}
-        known = rows.get(name)
-        if known is None:
-            known = rows[name] = Amount()
-        known.add(amount)
+        _gather(rows, name, amount)
 
     def _tell(self, owner: Owner, amount: Amount) -> None:
         """Take in what somebody has cost."""
-        known = self._owned.get(owner)
-        if known is None:
-            self._owned[owner] = amount
-        else:
-            known.add(amount)
+        for key in owner:
+            _gather(self._owned, key, amount)
 
     def _keep(self, count: int) -> None:
         """Keep the first parts of the row only."""
-        for owner, amount in self._costs.keep(count):
-            self._tell(owner, amount)
+        for key, amount in self._costs.keep(count):
+            _gather(self._owned, key, amount)
 
     def _settle(self) -> None:
-        """Put down what everybody has cost this day."""
-        others: dict[tuple[str, str, str], Amount] = {}  # of most, none is told
-        for owner, amount in self._owned.items():
-            self._put("kind", owner.kind, amount)
-            self._put("tool", owner.tool, amount)
-            self._put("file", owner.file, amount)
-            self._put("brought", str(owner.prompt) if owner.prompt else "", amount)
-            others.setdefault((owner.server, owner.skill, owner.agent), Amount()).add(amount)
-        for (server, skill, agent), amount in others.items():
-            self._put("server", server, amount)
-            self._put("skill", skill, amount)
-            self._put("agent", agent, amount)
+        """Put down what everything has cost this day."""
+        for key, amount in self._owned.items():
+            if isinstance(key, int):
+                self._put("brought", str(key) if key else "", amount)
+            else:
+                self._put("kind", key.kind, amount)
+                self._put("tool", key.tool, amount)
+                self._put("file", key.file, amount)
+                self._put("server", key.server, amount)
+                self._put("skill", key.skill, amount)
+                self._put("agent", key.agent, amount)
         self._owned = {}
 
     def _price(self, bill: Bill) -> ModelPrice | None:
@@ -341,7 +343,7 @@ class _Attributor:
     def _side_request(self, bill: Bill, whole: Amount) -> None:
         tool = "task" if bill.agent else ""
         self._tell(
-            Owner(_SIDE[bill.purpose], tool, agent=bill.agent, prompt=len(self._owners.titles)),
+            Owner(Thing(_SIDE[bill.purpose], tool, agent=bill.agent), len(self._owners.titles)),
             whole,
         )
 
@@ -352,17 +354,17 @@ class _Attributor:
         record: Record,
         bill: Bill,
         path: Sequence[Record],
-        price: ModelPrice | None,
+        rates: TokenRates,
         now: float,
     ) -> None:
         asked, self._asked = self._asked, None
         fields = sent_fields(asked) if asked and asked.data.get("model") == bill.model else None
-        rates = TokenRates.of(bill.usage, price)
         self._follow(path, bill.model, fields)
         scale = self._input(bill, rates)
         self._output(record, bill.usage, rates, scale)
-        if searches := bill.usage.web_search_requests * SEARCH_USD:
-            self._tell(Owner("searches", "web_search"), Amount(fees=searches if price else 0.0))
+        if bill.usage.web_search_requests:
+            fees = rates.fees(bill.usage)
+            self._tell(Owner(Thing("searches", "web_search")), Amount(fees=fees))
         self._again(record, bill, fields, rates, now)
 
     def _follow(self, path: Sequence[Record], model: str, fields: SentFields | None) -> None:
@@ -379,8 +381,7 @@ class _Attributor:
             del self._row[start:]
             parts = parts[start:]
         self._row += parts
-        for owner, weight in parts:
-            self._costs.append(owner, weight)
+        self._costs.extend(parts)
 
     def _input(self, bill: Bill, rates: TokenRates) -> float:
         """Share a request's input out. Returns its tokens for a unit of weight."""
@@ -436,9 +437,15 @@ class _Attributor:
             self._spend(UNRECORDED, output, rates)
 
     def _spend(self, owner: Owner, tokens: float, rates: TokenRates) -> None:
-        if tokens > 0:
-            unpriced, usd = tokens * rates.unpriced, tokens * rates.output
-            self._tell(owner, Amount(0.0, 0.0, 0.0, tokens, unpriced, output_usd=usd))
+        if tokens <= 0:
+            return
+        for key in owner:
+            known = self._owned.get(key)
+            if known is None:
+                known = self._owned[key] = Amount()
+            known.output += tokens
+            known.output_usd += tokens * rates.output
+            known.unpriced += tokens * rates.unpriced
 
     def _again(
         self,

@@ -1,5 +1,6 @@
 """The bills in a session's records: of answers, questions beside them, sub-agents. Pure.
 
+BILLED                the types of records that have bills
 bills_of(record)      the bills in a record: of one model each
 bill.price(prices)    the price that holds for it, None if that is not known
 """
@@ -15,6 +16,9 @@ from tui.provider.prices import ModelPrice, price_of
 from tui.session.records import BATCH, COSTLY, SUB_AGENT, Record
 
 Purpose: TypeAlias = Literal["answers", "summaries", "memory notes", "titles", "sub-agents"]
+
+BILLED: Final = frozenset({*COSTLY, SUB_AGENT})
+"""The types of records that have bills."""
 
 _PURPOSES: Final[Mapping[str, Purpose]] = {
     "assistant": "answers",

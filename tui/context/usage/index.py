@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from tui.context.usage.bills import Bill, bills_of
+from tui.context.usage.bills import BILLED, Bill, bills_of
 from tui.core.config import Price
 from tui.core.dataclass import dataclass
 from tui.core.errors import SessionError
@@ -42,7 +42,7 @@ from tui.session.catalog import (
 from tui.session.jsonl import split
 from tui.session.lock import lock_of
 from tui.session.reader import LoadedSession, open_session, read
-from tui.session.records import COSTLY, SUB_AGENT, Record, is_prompt, title_of
+from tui.session.records import SUB_AGENT, Record, is_prompt, title_of
 
 if TYPE_CHECKING:
     from tui.context.usage.attribution import Attribution
@@ -285,7 +285,7 @@ class _HeaderLine(msgspec.Struct):
 _LINE: Final = msgspec.json.Decoder(_Line)
 _USER_LINE: Final = msgspec.json.Decoder(_UserLine)
 _HEADER_LINE: Final = msgspec.json.Decoder(_HeaderLine)
-_DECODED: Final = frozenset(kind.encode() for kind in {*COSTLY, SUB_AGENT})
+_DECODED: Final = frozenset(kind.encode() for kind in BILLED)
 
 
 class _OddError(Exception):

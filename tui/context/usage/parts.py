@@ -69,9 +69,8 @@ _CHANGING: Final = frozenset({"compaction", "uncompaction", "repair", "pin", BRE
 _SERVER_CALL: Final = "server_tool_use"
 
 
-class Owner(NamedTuple):
-    """Whose a part of a request is: its kind, and what it belongs to, "" for nothing. `prompt` is
-    the number of the prompt with which it came, 0 for what is there from the start."""
+class Thing(NamedTuple):
+    """What is paid for: its kind, and what it belongs to, "" for nothing."""
 
     kind: Kind
     tool: str = ""
@@ -79,10 +78,25 @@ class Owner(NamedTuple):
     server: str = ""
     skill: str = ""
     agent: str = ""
+
+
+class Owner(NamedTuple):
+    """Whose a part of a request is: the thing, and the number of the prompt with which it came, 0
+    for what is there from the start."""
+
+    thing: Thing
     prompt: int = 0
 
 
-UNRECORDED: Final = Owner("not recorded")
+UNRECORDED: Final = Owner(Thing("not recorded"))
+_PROMPTS: Final = Thing("prompts")
+_NOTICES: Final = Thing("notices")
+_ANSWERS: Final = Thing("answers")
+_THINKING: Final = Thing("thinking")
+_MEDIA: Final = Thing("images, documents")
+_SUMMARY: Final = Owner(Thing("summary"))
+_LOST_CALL: Final = Owner(Thing("calls"))
+_LOST_RESULT: Final = Owner(Thing("results"))
 
 
 class RequestPart(NamedTuple):
@@ -117,40 +131,38 @@ class Owners:
 
     def learn(self, record: Record) -> None:
         """Take in a record that says something."""
-        if is_prompt(record) and (title := title_of(record.data)) and title != CONTINUE:
-            self.titles.append(title)
-        now = len(self.titles)
         if record.type == "assistant":
             self.learn_calls(content_of(record))
         elif record.type in ("user", "notice"):
-            kind: Kind = "notices" if record.type == "notice" else "prompts"
+            if is_prompt(record) and (title := title_of(record.data)) and title != CONTINUE:
+                self.titles.append(title)
+            thing = _NOTICES if record.type == "notice" else _PROMPTS
             for block in content_of(record):
                 text = block.get("text")
                 if isinstance(text, str):
-                    self._texts.setdefault(text, Owner(kind, prompt=now))
+                    self._texts.setdefault(text, Owner(thing, len(self.titles)))
 
     def learn_calls(self, content: Iterable[Block]) -> None:
         """Take in the calls in an answer's content."""
         for block in content:
             kind = str(block.get("type"))
             if kind == "tool_use":
-                call = self._of_call(as_meant(block), len(self.titles))
-                self._calls[str(block.get("id"))] = call
+                call = self._of_call(as_meant(block))
+                self._calls[str(block.get("id"))] = Owner(call, len(self.titles))
             elif kind != "text":
                 self.thinks = True
 
-    def _of_call(self, call: Mapping[str, Any], prompt: int) -> Owner:
+    def _of_call(self, call: Mapping[str, Any]) -> Thing:
         name, given = string_of(call.get("name")), object_of(call.get("input"))
         named = (given.get(one) for one in _PATHS)
         path = next((one for one in named if isinstance(one, str) and one), "")
-        return Owner(
+        return Thing(
             "calls",
             name,
             self._named(path),
             server_of(name),
             string_of(given.get("name")) if name == "skill" else "",
             agent_label(given) if name == "task" else "",
-            prompt,
         )
 
     def _named(self, path: str) -> str:
@@ -163,12 +175,12 @@ class Owners:
         """The parts that every request begins with."""
         for tool in frame.tools:
             name = string_of(tool.get("name"))
-            owner = Owner("tool definitions", name, server=server_of(name))
-            yield RequestPart(owner, estimate.json_weight(tool))
+            thing = Thing("tool definitions", name, server=server_of(name))
+            yield RequestPart(Owner(thing), estimate.json_weight(tool))
         for name, text in frame.layers:
             layer, _, file = name.partition(" ")
-            owner = Owner(_LAYERS.get(layer, "system prompt"), file=self._named(file))
-            yield RequestPart(owner, estimate.weight(text))
+            thing = Thing(_LAYERS.get(layer, "system prompt"), file=self._named(file))
+            yield RequestPart(Owner(thing), estimate.weight(text))
 
     def parts(self, messages: Iterable[Message]) -> list[RequestPart]:
         """The parts of messages. The frame of each counts with its first block."""
@@ -184,32 +196,33 @@ class Owners:
         """Whose a block is."""
         kind = str(block.get("type"))
         if kind == "tool_use":
-            return self._calls.get(str(block.get("id")), Owner("calls"))
+            return self._calls.get(str(block.get("id")), _LOST_CALL)
         if kind == "tool_result":
             call = self._calls.get(str(block.get("tool_use_id")))
-            return Owner("results", *call[1:]) if call else Owner("results")
-        if kind in THINKING:
-            return Owner("thinking", prompt=len(self.titles))
-        if kind == _SERVER_CALL or kind in SERVER_RESULTS:
-            own: Kind = "calls" if kind == _SERVER_CALL else "results"
-            name = string_of(block.get("name")) or kind.removesuffix("_tool_result")
-            return Owner(own, name, prompt=len(self.titles))
-        if kind in MEDIA:
-            return Owner("images, documents", prompt=len(self.titles))
+            return Owner(Thing("results", *call.thing[1:]), call.prompt) if call else _LOST_RESULT
+        if kind != "text":
+            if kind in THINKING:
+                return Owner(_THINKING, len(self.titles))
+            if kind == _SERVER_CALL or kind in SERVER_RESULTS:
+                own: Kind = "calls" if kind == _SERVER_CALL else "results"
+                name = string_of(block.get("name")) or kind.removesuffix("_tool_result")
+                return Owner(Thing(own, name), len(self.titles))
+            if kind in MEDIA:
+                return Owner(_MEDIA, len(self.titles))
         text = string_of(block.get("text"))
         if kind == "compaction" or text.startswith(SUMMARY):
-            return Owner("summary")
+            return _SUMMARY
         if role == "assistant":
-            return Owner("answers", prompt=len(self.titles))
-        return self._texts.get(text, Owner("notices"))
+            return Owner(_ANSWERS, len(self.titles))
+        return self._texts.get(text) or Owner(_NOTICES)
 
     def weight(self, block: Block) -> float:
         """The weight of a block; each is weighed once."""
-        kind = str(block.get("type"))
-        if kind in THINKING and (counted := self.thoughts.get(signature_of(block))) is not None:
+        kind, thing = block.get("type"), block
+        if kind == "tool_result":
+            thing = block.get("content") or block
+        elif kind != "text" and (counted := self.thoughts.get(signature_of(block))) is not None:
             return counted
-        content = block.get("content") if kind == "tool_result" else None
-        thing: object = content or block
         known = self._weights.get(id(thing))
         if known is None or known[0] is not thing:
             known = self._weights[id(thing)] = thing, estimate.block_weight(block)
@@ -264,9 +277,10 @@ class RequestParts:
         same = grown and self._count > 0 and to.rule is None and self._receives(to)
         whole, changing = self._whole or not same, False
         for record in fresh:
-            if record.type in _CHANGING or (record.type == "overlay" and overlay_in(record)):
+            kind = record.type
+            if kind in _CHANGING or (kind == "overlay" and overlay_in(record)):
                 whole = True
-                changing = changing or record.type == "repair"
+                changing = changing or kind == "repair"
         # What a level says of all before it is said again for each request.
         self._whole = (self._whole and same) or changing
         self._to, self._count = to, len(path)
