@@ -176,6 +176,13 @@ def test_checks_turn_red_and_green_by_their_exit_codes() -> None:
         ("cat pytest.ini", ""),
         ("git commit -m 'npm test'", ""),
         ("go run main.go", ""),
+        ("git commit -m 'Mend the parser; pytest passes'", ""),
+        ('git commit -m "Mend it (pytest)" && npm test', "npm test"),
+        ("cat > README.md <<'EOF'\nRun this:\npytest -q\nEOF", ""),
+        ("cat > a.py <<EOF\nx = 1\nEOF\npytest -q", "pytest"),
+        ("docker exec x sh -c 'cd /w && pytest -q'", "pytest"),
+        ("pytest --version", ""),
+        ("pytest -q --collect-only tests", ""),
     ],
 )
 def test_a_check_is_known_by_its_command(command: str, check: str) -> None:
@@ -204,6 +211,19 @@ def test_a_check_is_known_by_its_command(command: str, check: str) -> None:
         ("python -m unittest", 0, "Ran 2 tests in 0.1s\n\nOK", "green"),
         ("python -m unittest", 0, "Ran 0 tests in 0.0s\n\nOK", ""),
         ("python -m unittest | tail -3", 0, "Ran 0 tests in 0.0s\n\nOK", ""),
+        ("cd x; npm run build", 0, "", "green"),
+        ("npm run build 2>&1", 0, "", "green"),
+        ("npm run build \\\n  --quiet\n", 0, "", "green"),
+        ("npm run build & echo begun", 0, "begun", ""),
+        ("pytest -q\ntrue", 0, "1 failed", "red"),
+        ("pytest -q\ntrue", 0, "", ""),
+        ("pytest -q || true", 0, "1 failed", "red"),
+        ("pytest -q > /dev/null || echo '5 passed'", 0, "5 passed", ""),
+        pytest.param("pytest || true; seq 999", 0, "1 failed\n" + "ok\n" * 999, "", id="above"),
+        ("pytest -q; true # pipefail", 0, "", ""),
+        ("set -o pipefail; pytest -q | cat; true", 0, "", ""),
+        ("set -euo pipefail; pytest -q | cat", 0, "", "green"),
+        ("echo $(pytest -q)", 0, "", ""),
     ],
 )
 def test_a_check_behind_a_pipe_is_judged_by_what_it_says(

@@ -14,7 +14,7 @@ from tui.context.failed_attempts import attempt_in
 from tui.context.labels import call_label, one_line
 from tui.context.record_index import continues
 from tui.context.timeline.axis import Passed, TimeAxis
-from tui.context.timeline.checks import check_in, covers, verdict_of
+from tui.context.timeline.checks import check_in, covers, includes, targets_of, verdict_of
 from tui.context.timeline.lanes import CountSums, LaneGroup, Sums
 from tui.context.timeline.sizes import ContextSizes
 from tui.context.timeline.steps import LANES, Kind, Marks, RequestInput, TimelineStep
@@ -146,7 +146,14 @@ class SessionTimeline:
 
     def red_checks(self) -> list[str]:
         """The checks that were red when they were last run."""
-        return [check for check, verdict in self._work.verdicts.items() if verdict == "red"]
+        return [*dict.fromkeys(step.check for step in self._work.red)]
+
+    def last_checks(self) -> dict[str, TimelineStep]:
+        """The run by which each check is judged: its last red one, if no green one since then
+        covered that, else its last one."""
+        steps = (self.steps[place] for place in self.marks["check"].steps)
+        found = {step.check: step for step in steps if step.verdict == "green"}
+        return found | {step.check: step for step in self._work.red}
 
     def running(self) -> list[TimelineStep]:
         """What has begun and not ended: the request, and the calls."""
@@ -277,7 +284,7 @@ class SessionTimeline:
             self._checked(step, command, data)
         place = self.put(step, "check" if step.verdict else "")
         if step.verdict:
-            self.reds.append(sum(one == "red" for one in self._work.verdicts.values()))
+            self.reds.append(len(self.red_checks()))
         if step.files:
             self.changed.add(now, len(step.files))
         if name != "task":
@@ -289,13 +296,15 @@ class SessionTimeline:
             return
         step.verdict = verdict_of(command, data)
         if step.verdict:
-            verdicts = self._work.verdicts
-            step.turned = verdicts.get(step.check) != step.verdict
-            verdicts[step.check] = step.verdict
-            if step.verdict == "green":
-                for other in [one for one, was in verdicts.items() if was == "red"]:
-                    if covers(step.check, other):
-                        del verdicts[other]
+            step.targets = targets_of(command)
+            work, green = self._work, step.verdict == "green"
+            work.red = [one for one in work.red if not _answers(step, one)]
+            work.red += [] if green else [step]
+            verdict = "red" if any(one.check == step.check for one in work.red) else "green"
+            step.turned = work.verdicts.get(step.check) != verdict
+            work.verdicts[step.check] = verdict
+            for other in [one for one in work.verdicts if green and covers(step.check, one)]:
+                del work.verdicts[other]
 
     def _passed(self, record: Record, passed: Passed) -> None:
         """Say where the axis leaves time out, or where the clock jumped."""
@@ -347,6 +356,8 @@ class _Work:
     """The seconds by the clock since then."""
     known: dict[str, ModelPrice | None] = field(default_factory=dict[str, "ModelPrice | None"])
     verdicts: dict[str, str] = field(default_factory=dict[str, str])
+    red: list[TimelineStep] = field(default_factory=list[TimelineStep])
+    """The red runs of checks that no later run has answered."""
     agents: dict[str, tuple[float, str]] = field(default_factory=dict[str, tuple[float, str]])
     jobs: dict[str, float] = field(default_factory=dict[str, float])
     broken: int = -1
@@ -783,3 +794,10 @@ def _number(value: object) -> float:
 
 def _whole(value: object) -> int:
     return value if isinstance(value, int) and 0 < value < 1 << 62 else 0
+
+
+def _answers(step: TimelineStep, red: TimelineStep) -> bool:
+    """True if a run of a check says what became of what a red one before it checked."""
+    if step.check == red.check:
+        return includes(step.targets, red.targets)
+    return step.verdict == "green" and not step.targets and covers(step.check, red.check)

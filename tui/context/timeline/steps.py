@@ -78,8 +78,10 @@ class TimelineStep:
     files: tuple[str, ...] = ()
     check: str = ""
     verdict: Verdict = ""
+    targets: tuple[str, ...] = ()
+    """Of a check, the parts of the project that it was narrowed to."""
     turned: bool = False
-    """The check has another verdict than when it was last run."""
+    """The check is red and was not before, or is green again as a whole."""
     lost: str = ""
     """Of a break, its reason in a few words, as far as it is known."""
     tokens: int = 0
