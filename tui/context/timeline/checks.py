@@ -55,10 +55,12 @@ _WHOLE: Final = frozenset({"", ".", "...", "--"})
 _TEXT: Final = late_pattern(
     r"""(?P<here><<-?[ ]*(?P<quote>['"]?)(?P<end>\w+)(?P=quote)[^\n]*\n)
       (?P<body>.*?)(?=\n\s*(?P=end)\b|\Z)
-    |(?<!-c\s)(?<!-lc\s)(?:'[^']*'|"(?:\\.|[^"\\])*")""",
+    |(?<!-c\s)(?<!-lc\s)(?:'[^']*(?:'|\Z)|"(?:\\.|[^"\\])*(?:"|\Z))
+    |\\[^\n]|(?:^|(?<=[\s;]))\#[^\n]*""",
     re.VERBOSE | re.DOTALL,
 )
-"""What is no command of its line: texts in quotes, unless a shell runs them, and here-documents."""
+"""What is no command of its line: texts in quotes, unless a shell runs them, here-documents
+and comments."""
 _INSIDE: Final = late_pattern(r"(?:\$|[<>])\([^)]*$")
 _ONE_OF_SEVERAL: Final = late_pattern(r"\||;|(?<![&<>])&(?![&>])|(?<!\\)\n\s*\S")
 _PIPE: Final = late_pattern(r"(?<!\|)\|(?!\|)&?")
