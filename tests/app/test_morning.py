@@ -458,6 +458,27 @@ class TestNotKnown:
         (words,) = found(capsys, "unknown")
         assert words.startswith("Can't read ")
 
+    @pytest.mark.parametrize("whole", [True, False])
+    def test_a_folder_that_cannot_be_read_is_a_row(
+        self, whole: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        told = Night()
+        told.run("pytest", 1, "1 failed")
+        closed = written(told).parent
+        closed = closed.parent if whole else closed
+        listed = os.scandir
+
+        def refused(path: Any = ".") -> Any:
+            if Path(os.fspath(path)) == closed:
+                raise PermissionError(13, "Permission denied", str(path))
+            return listed(path)
+
+        monkeypatch.setattr(os, "scandir", refused)
+        (words,) = found(capsys, "unknown")
+        assert words.startswith("Can't read ~/")
+        assert words.endswith(f"/{closed.name}: what ran there isn't in this report.")
+        assert "Nothing ran" not in report(capsys)
+
     def test_a_clock_that_jumped_is_a_row(self, capsys: pytest.CaptureFixture[str]) -> None:
         told = Night()
         told.now -= timedelta(minutes=30)
