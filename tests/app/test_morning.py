@@ -230,10 +230,11 @@ def test_that_nothing_was_checked_is_no_praise(capsys: pytest.CaptureFixture[str
     told.ends("Finished, all good.")
     written(told)
     assert verdict(capsys) == (
-        "Nothing is red: no test, linter or build ran, so nothing was checked. But 1 unchecked."
+        "Nothing is red: no test, linter or build gave a result, so nothing was checked."
+        " But 1 unchecked."
     )
     (words,) = found(capsys, "unchecked")
-    assert words == "1 file changed (a.py) and no test, linter or build ran."
+    assert words == "1 file changed (a.py) and no test, linter or build gave a result."
 
 
 def test_files_changed_after_the_last_green_check_are_unchecked(
@@ -254,7 +255,8 @@ def test_a_test_run_without_tests_is_not_green(capsys: pytest.CaptureFixture[str
     told.run("python -m unittest", 0, "\nRan 0 tests in 0.000s\n\nOK\n[exit code 0 · 0.1 s]")
     told.ends()
     written(told)
-    assert found(capsys, "unchecked")
+    (words,) = found(capsys, "unchecked")
+    assert words == "1 file changed (a.py) and no test, linter or build gave a result."
     assert data(capsys)["summary"]["checks"] == 0
 
 

@@ -484,7 +484,9 @@ class _Work:
             return
         names = [*dict.fromkeys(name for one in changed for name in files[one.id])]
         what = f"{plural(len(names), 'file')} changed ({_cut(', '.join(map(_short, names)))})"
-        since = "after the last green check" if green else "and no test, linter or build ran"
+        since = (
+            "after the last green check" if green else "and no test, linter or build gave a result"
+        )
         last = changed[-1]
         yield NightFinding("unchecked", f"{what} {since}.", last.id, last.time)
 

@@ -14,7 +14,14 @@ from tui.context.failed_attempts import attempt_in
 from tui.context.labels import call_label, one_line
 from tui.context.record_index import continues
 from tui.context.timeline.axis import Passed, TimeAxis
-from tui.context.timeline.checks import check_in, covers, includes, targets_of, verdict_of
+from tui.context.timeline.checks import (
+    Verdict,
+    check_in,
+    covers,
+    includes,
+    targets_of,
+    verdict_of,
+)
 from tui.context.timeline.lanes import CountSums, LaneGroup, Sums
 from tui.context.timeline.sizes import ContextSizes
 from tui.context.timeline.steps import LANES, Kind, Marks, RequestInput, TimelineStep
@@ -146,14 +153,14 @@ class SessionTimeline:
 
     def red_checks(self) -> list[str]:
         """The checks that were red when they were last run."""
-        return [*dict.fromkeys(step.check for step in self._work.red)]
+        return [*self._work.checks.red_ones()]
 
     def last_checks(self) -> dict[str, TimelineStep]:
         """The run by which each check is judged: its last red one, if no green one since then
         covered that, else its last one."""
         steps = (self.steps[place] for place in self.marks["check"].steps)
         found = {step.check: step for step in steps if step.verdict == "green"}
-        return found | {step.check: step for step in self._work.red}
+        return found | self._work.checks.red_ones()
 
     def running(self) -> list[TimelineStep]:
         """What has begun and not ended: the request, and the calls."""
@@ -296,15 +303,7 @@ class SessionTimeline:
             return
         step.verdict = verdict_of(command, data)
         if step.verdict:
-            step.targets = targets_of(command)
-            work, green = self._work, step.verdict == "green"
-            work.red = [one for one in work.red if not _answers(step, one)]
-            work.red += [] if green else [step]
-            verdict = "red" if any(one.check == step.check for one in work.red) else "green"
-            step.turned = work.verdicts.get(step.check) != verdict
-            work.verdicts[step.check] = verdict
-            for other in [one for one in work.verdicts if green and covers(step.check, one)]:
-                del work.verdicts[other]
+            step.turned = self._work.checks.add(step, targets_of(command))
 
     def _passed(self, record: Record, passed: Passed) -> None:
         """Say where the axis leaves time out, or where the clock jumped."""
@@ -355,9 +354,7 @@ class _Work:
     idle: float = 0.0
     """The seconds by the clock since then."""
     known: dict[str, ModelPrice | None] = field(default_factory=dict[str, "ModelPrice | None"])
-    verdicts: dict[str, str] = field(default_factory=dict[str, str])
-    red: list[TimelineStep] = field(default_factory=list[TimelineStep])
-    """The red runs of checks that no later run has answered."""
+    checks: _Checks = field(default_factory=lambda: _Checks())  # noqa: PLW0108 - it is defined below
     agents: dict[str, tuple[float, str]] = field(default_factory=dict[str, tuple[float, str]])
     jobs: dict[str, float] = field(default_factory=dict[str, float])
     broken: int = -1
@@ -796,8 +793,33 @@ def _whole(value: object) -> int:
     return value if isinstance(value, int) and 0 < value < 1 << 62 else 0
 
 
-def _answers(step: TimelineStep, red: TimelineStep) -> bool:
-    """True if a run of a check says what became of what a red one before it checked."""
-    if step.check == red.check:
-        return includes(step.targets, red.targets)
-    return step.verdict == "green" and not step.targets and covers(step.check, red.check)
+@dataclass(slots=True)
+class _Checks:
+    """The state of each check, and the red runs that no later run has answered, with what they were
+    narrowed to."""
+
+    verdicts: dict[str, Verdict] = field(default_factory=dict[str, "Verdict"])
+    red: list[tuple[TimelineStep, tuple[str, ...]]] = field(
+        default_factory=list[tuple[TimelineStep, tuple[str, ...]]]
+    )
+
+    def red_ones(self) -> dict[str, TimelineStep]:
+        """The last red run of each check that is red."""
+        return {step.check: step for step, _ in self.red}
+
+    def add(self, step: TimelineStep, targets: tuple[str, ...]) -> bool:
+        """Add a run that has a verdict. True if the check turned with it."""
+        green = step.verdict == "green"
+
+        def answers(red: TimelineStep, wanted: tuple[str, ...]) -> bool:
+            if red.check == step.check:
+                return includes(targets, wanted)
+            return green and not targets and covers(step.check, red.check)
+
+        self.red = [one for one in self.red if not answers(*one)]
+        self.red += [] if green else [(step, targets)]
+        before = self.verdicts.get(step.check)
+        now = self.verdicts[step.check] = "red" if step.check in self.red_ones() else "green"
+        for other in [one for one in self.verdicts if green and covers(step.check, one)]:
+            del self.verdicts[other]
+        return before != now

@@ -78,8 +78,6 @@ class TimelineStep:
     files: tuple[str, ...] = ()
     check: str = ""
     verdict: Verdict = ""
-    targets: tuple[str, ...] = ()
-    """Of a check, the parts of the project that it was narrowed to."""
     turned: bool = False
     """The check is red and was not before, or is green again as a whole."""
     lost: str = ""
