@@ -471,7 +471,7 @@ class TestNotKnown:
         listed = os.scandir
 
         def refused(path: Any = ".") -> Any:
-            if Path(os.fspath(path)) == closed:
+            if str(path) == str(closed):
                 raise PermissionError(13, "Permission denied", str(path))
             return listed(path)
 
