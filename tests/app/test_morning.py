@@ -8,6 +8,7 @@ import resource
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -152,16 +153,88 @@ def test_what_turned_green_again_is_not_red(capsys: pytest.CaptureFixture[str]) 
     assert verdict(capsys) == "Nothing is red: 2 checks ran, in 1 of 1 session."
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "red"),
+    [
+        ("pytest -q", "pytest -q tests/test_a.py", True),
+        ("pytest -q", "pytest -q -k parse", True),
+        ("pytest -q", "pytest -q --lf", True),
+        ("pytest tests/test_a.py", "pytest tests/test_b.py", True),
+        ("go test ./...", "go test ./lexer", True),
+        ("pytest -q", "pytest -x --tb short -n 4 2>&1", False),
+        ("pytest -q tests/test_a.py::test_x", "pytest tests/test_a.py", False),
+        ("pytest tests/test_a.py", "pytest ./tests/", False),
+        ("pytest tests/test_a.py", "pytest -q", False),
+        ("pytest -k parse", "pytest -q -k parse", False),
+        ("go test ./lexer", "go test ./...", False),
+        ("npx tsc --noEmit", "npm run check", False),
+    ],
+)
+def test_a_run_of_a_part_makes_the_rest_not_green(
+    before: str, after: str, red: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = Night()
+    told.run(before, 1, "1 failed")
+    told.run(after, 0, "1 passed")
+    told.ends()
+    path = written(told)
+    name = "go test" if before.startswith("go") else "pytest"
+    words = f"{name} was red when last run: {before} (no later green run covered it)"
+    assert found(capsys, "red") == [words] * red
+    assert main.main(["sessions", "report", str(path), "--format", "html"]) == 0
+    page = Page(capsys.readouterr().out)
+    assert (f"Red when last run: {name}." in page.text) is red
+
+
+@pytest.mark.parametrize(
+    ("command", "failed"),
+    [
+        ("grep -r x . | grep y", False),
+        ("grep x notes && ./deploy.sh", True),
+        ("diff a b; ./deploy.sh", True),
+        ("which make\n./deploy.sh", True),
+        ("pytest | node judge.js", True),
+        ("pytest | grep passed", False),
+        ("grep -E 'a|b;c' notes 2>&1", False),
+    ],
+)
+def test_a_look_before_a_command_hides_no_failure(
+    command: str, failed: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = Night()
+    told.run(command, 1)
+    told.ends()
+    written(told)
+    assert bool([*found(capsys, "failed"), *found(capsys, "red")]) is failed
+
+
+def test_a_check_that_was_stopped_has_failed_until_it_ran(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = Night()
+    told.answer(usage(1, 1), call("a", "run_command", command="pytest -q"))
+    stopped = said("Command timed out")
+    told.tell("tool_result", call_id="a", name="run_command", content=stopped, is_error=True)
+    written(told)
+    words = "Run pytest -q: failed, and not tried again with success."
+    assert found(capsys, "failed") == [words]
+    told.run("pytest", 0, "1 passed")
+    told.ends()
+    written(told)
+    assert found(capsys, "failed") == []
+
+
 def test_that_nothing_was_checked_is_no_praise(capsys: pytest.CaptureFixture[str]) -> None:
     told = Night()
     told.edit("a.py")
     told.ends("Finished, all good.")
     written(told)
     assert verdict(capsys) == (
-        "Nothing is red: no test, linter or build ran, so nothing was checked. But 1 unchecked."
+        "Nothing is red: no test, linter or build gave a result, so nothing was checked."
+        " But 1 unchecked."
     )
     (words,) = found(capsys, "unchecked")
-    assert words == "1 file changed (a.py) and no test, linter or build ran."
+    assert words == "1 file changed (a.py) and no test, linter or build gave a result."
 
 
 def test_files_changed_after_the_last_green_check_are_unchecked(
@@ -182,7 +255,8 @@ def test_a_test_run_without_tests_is_not_green(capsys: pytest.CaptureFixture[str
     told.run("python -m unittest", 0, "\nRan 0 tests in 0.000s\n\nOK\n[exit code 0 · 0.1 s]")
     told.ends()
     written(told)
-    assert found(capsys, "unchecked")
+    (words,) = found(capsys, "unchecked")
+    assert words == "1 file changed (a.py) and no test, linter or build gave a result."
     assert data(capsys)["summary"]["checks"] == 0
 
 
@@ -386,6 +460,27 @@ class TestNotKnown:
         (words,) = found(capsys, "unknown")
         assert words.startswith("Can't read ")
 
+    @pytest.mark.parametrize("whole", [True, False])
+    def test_a_folder_that_cannot_be_read_is_a_row(
+        self, whole: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        told = Night()
+        told.run("pytest", 1, "1 failed")
+        closed = written(told).parent
+        closed = closed.parent if whole else closed
+        listed = os.scandir
+
+        def refused(path: Any = ".") -> Any:
+            if str(path) == str(closed):
+                raise PermissionError(13, "Permission denied", str(path))
+            return listed(path)
+
+        monkeypatch.setattr(os, "scandir", refused)
+        (words,) = found(capsys, "unknown")
+        assert words.startswith("Can't read ~/")
+        assert words.endswith(f"/{closed.name}: what ran there isn't in this report.")
+        assert "Nothing ran" not in report(capsys)
+
     def test_a_clock_that_jumped_is_a_row(self, capsys: pytest.CaptureFixture[str]) -> None:
         told = Night()
         told.now -= timedelta(minutes=30)
@@ -397,6 +492,33 @@ class TestNotKnown:
         words = found(capsys, "unknown")
         assert any(one.startswith("The clock jumped back by 30 min") for one in words)
         assert any("from the future" in one for one in words)
+
+    @pytest.mark.parametrize("time_", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"])
+    @pytest.mark.parametrize("form", FORMS)
+    def test_a_time_at_the_end_of_all_times_stops_no_report(
+        self, time_: str, form: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        told = Night()
+        told.run("pytest", 1, "1 failed")
+        told.records[-1] = replace(told.records[-1], time=time_)
+        told.ends()
+        path = written(told)
+        report(capsys, "--format", form)
+        assert main.main(["sessions", "timeline", str(path)]) == 0
+        assert "pytest" in capsys.readouterr().out
+        assert any("1 record without a readable time" in one for one in found(capsys, "unknown"))
+        assert found(capsys, "red") == ["pytest was red when last run: pytest"]
+
+    def test_counts_of_tokens_that_are_no_numbers_stop_no_report(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        told = Night()
+        told.answer({"input_tokens": True, "output_tokens": 7}, *said("Done."))
+        told.tell("sub_agent", spent=[{"model": OPUS, "requests": True, "usage": usage(1, 2)}])
+        told.ends()
+        written(told)
+        assert data(capsys)["summary"]["money"]["tokens"] == 120
+        assert data(capsys)["summary"]["money"]["tokens"] == 120, "from the index"
 
     def test_a_file_that_changed_without_a_record_is_a_row(
         self, capsys: pytest.CaptureFixture[str]

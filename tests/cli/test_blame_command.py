@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -261,6 +262,37 @@ def test_a_file_outside_git_that_no_session_knows(
     (tmp_path / "alone.txt").write_text("one\ntwo")
     out = printed(capsys, str(tmp_path / "alone.txt"))
     assert "[1] From before the first state that is known." in out
+
+
+def test_sessions_that_may_not_be_read_are_named(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = world.root.parent / "home" / "data" / "sessions"
+    assert closed.is_dir()
+    listed, looked = os.scandir, os.stat
+
+    def refused(path: Any) -> None:
+        if str(path).startswith(str(closed)):
+            raise PermissionError(13, "Permission denied", str(path))
+
+    def scandir(path: Any = ".") -> Any:
+        refused(path)
+        return listed(path)
+
+    def stat(path: Any, **more: Any) -> os.stat_result:
+        refused(path if path != closed else None)
+        return looked(path, **more)
+
+    other = world.root.parent / "other.txt"
+    other.write_text("a line that no session has written\n")
+    assert main(["blame", str(other)]) == 0
+    monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setattr(os, "stat", stat)
+    assert main(["blame", str(other)]) == 0
+    assert "data/sessions can't be read" in capsys.readouterr().err
+    assert main(["blame", "src/module.py"]) == 0
+    err = " ".join(capsys.readouterr().err.split())
+    assert "data/sessions can't be read: what its sessions wrote counts as others'." in err
 
 
 def test_damaged_sessions_are_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:

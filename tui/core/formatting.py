@@ -44,12 +44,13 @@ def moment(then: datetime, now: datetime) -> str:
 
 
 def moment_of(text: object) -> datetime | None:
-    """Parse a moment as facts and records have it; None for anything else."""
+    """Parse a moment as facts and records have it; None for anything else, and for one so far off
+    that another time zone may not have it."""
     try:
         then = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:
         return None
-    return then if then is None or then.tzinfo else None
+    return then if then and then.tzinfo and 1 < then.year < 9999 else None
 
 
 def local(then: datetime) -> str:

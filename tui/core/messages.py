@@ -102,7 +102,7 @@ class Usage(msgspec.Struct, frozen=True):
             if name in given:
                 found = object_of(given[name]) | found
         counts = map(found.get, cls.__struct_fields__)
-        return cls(*[n if isinstance(n, int) and 0 < n < _TOO_MANY else 0 for n in counts])
+        return cls(*[n if type(n) is int and 0 < n < _TOO_MANY else 0 for n in counts])
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,15 @@ def scan_children(folders: Folders, workspace: Path | None = None) -> list[Sessi
     return sorted((state for family in families for state in _files_in(family)), reverse=True)
 
 
+def unreadable_folders(folders: Folders, workspace: Path | None = None) -> list[Path]:
+    """The folders of a workspace's sessions, or of all, that can't be listed: `scan` finds nothing
+    in them."""
+    if _is_closed(folders.sessions):
+        return [folders.sessions]
+    roots = [folders.sessions_of(workspace)] if workspace else _folders_in(folders.sessions)
+    return sorted(filter(_is_closed, roots))
+
+
 def parent_of(path: Path) -> Path:
     """The file of the session whose sub-agent's file this is."""
     return path.parent.with_name(f"{path.parent.name}.jsonl")
@@ -152,6 +161,14 @@ def _folders_in(root: Path) -> list[Path]:
             return [Path(item.path) for item in entries if item.is_dir()]
     except OSError:
         return []
+
+
+def _is_closed(folder: Path) -> bool:
+    try:
+        with os.scandir(folder):
+            return False
+    except OSError as error:
+        return not isinstance(error, FileNotFoundError)
 
 
 def _files_in(folder: Path) -> Iterator[SessionFileState]:

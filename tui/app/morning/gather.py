@@ -25,7 +25,7 @@ from tui.core.dataclass import dataclass
 from tui.core.errors import SessionError
 from tui.core.formatting import plural
 from tui.core.gc_pause import gc_pause
-from tui.core.paths import Folders
+from tui.core.paths import Folders, shorten
 from tui.core.text_cleaning import one_line
 from tui.session import importers
 from tui.session.catalog import (
@@ -35,6 +35,7 @@ from tui.session.catalog import (
     parent_of,
     scan,
     scan_children,
+    unreadable_folders,
 )
 from tui.session.reader import LoadedSession, read
 from tui.session.records import can_be_typed
@@ -108,6 +109,10 @@ def morning_of(
     models = [model for model, amount in morning.by_model().items() if amount.unpriced]
     if models:
         morning.rows.append(NightFinding("unknown", unknown_prices(models)))
+    morning.rows += [
+        NightFinding("unknown", f"Can't read {shorten(one)}: what ran there isn't in this report.")
+        for one in unreadable_folders(home, place.workspace)
+    ]
     morning.rows += _others(place, span)
     return morning
 

@@ -12,11 +12,11 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from tui.app.morning.findings import NightFinding, NightPrompt, NightSpan, SessionNight
-from tui.app.session_page.glance import REFUSED, answered, last_checks, last_of, outcome_of
+from tui.app.session_page.glance import REFUSED, answered, last_of, outcome_of
 from tui.app.session_report import Turn, allowed_by, models, turns
 from tui.context.frame import FRAME
 from tui.context.interrupted_calls import Interrupted, interrupted_calls
-from tui.context.timeline import SessionTimeline, TimelineStep, check_in
+from tui.context.timeline import SessionTimeline, TimelineStep, check_in, without_texts
 from tui.core import facts
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field, replace
@@ -51,6 +51,8 @@ _NO_COMMIT: Final = re.compile(r"nothing to commit|nothing added to commit|--dry
 _COMMITTED: Final = re.compile(r"^\[(.+ [0-9a-f]{7,40})\] (.*)$", re.MULTILINE)
 _LOOKS: Final = re.compile(r"\s*(?:git\s+(?:diff|grep)|e?grep|fgrep|rg|diff|cmp|test|\[|which)\s")
 """Commands that say no by exit code 1, which is no failure."""
+_PARTS: Final = re.compile(r";|&&|\|\||\n|(?<![&<>])&(?![&>])")
+"""Between commands of which each may fail for itself."""
 _EFFECTS: Final = frozenset({"execute", "edit"})
 _STARTED: Final[Mapping[str, str]] = {
     "print": "-p",
@@ -117,7 +119,7 @@ def session_night(night: SessionNight, loaded: LoadedSession, setting: NightScop
     night.work.checks = sum(bool(step.verdict) for step in work.steps)
     state, ended = work.end()
     night.state = f"{state}, file damaged" if loaded.findings else state
-    checks = last_checks(work.timeline).items()
+    checks = work.timeline.last_checks().items()
     night.green = {name: step.time for name, step in checks if step.verdict == "green"}
     night.rows += [
         *work.red(),
@@ -233,11 +235,15 @@ class _Work:
     # Red
 
     def red(self) -> Iterator[NightFinding]:
-        red = [step for step in last_checks(self.timeline).values() if step.verdict == "red"]
+        red = [step for step in self.timeline.last_checks().values() if step.verdict == "red"]
+        places = {id(step): place for place, step in enumerate(self.timeline.steps)}
+        green = [step for step in self.timeline.steps if step.verdict == "green"]
         for step in red:
+            later = {one.check for one in green if places[id(one)] > places[id(step)]}
             yield NightFinding(
                 "red",
-                f"{step.check} was red when last run: {_cut(self._command(step))}",
+                f"{step.check} was red when last run: {_cut(self._command(step))}"
+                + " (no later green run covered it)" * (step.check in later),
                 step.record,
                 step.time,
                 self._printed(step.record),
@@ -262,8 +268,9 @@ class _Work:
         return string_of(given.get("command")) or step.label
 
     def failed(self) -> Iterator[NightFinding]:
-        """What was last tried without success, and is no check."""
+        """What was last tried without success, unless it is a check that has a verdict."""
         last: dict[str, tuple[Record, str, bool]] = {}
+        judged = {step.record for step in self.timeline.steps if step.verdict}
         for record in self.branch:
             if record.type == JOB_ENDED:
                 command, code = (
@@ -274,7 +281,7 @@ class _Work:
                 last[command] = record, call_title("run_command", command), bad
             elif record.type == "tool_result" and (tried := self._tried(record)):
                 key, label = tried
-                last[key] = record, label, self._went_wrong(record, key)
+                last[key] = record, label, record.id not in judged and self._went_wrong(record)
         for record, label, bad in last.values():
             if bad and self.counts(record):
                 code = object_of(record.data.get("details")).get(
@@ -287,20 +294,25 @@ class _Work:
                 )
 
     def _tried(self, record: Record) -> tuple[str, str] | None:
-        """What a call with effects was about, and its title; None for any other, and for checks."""
+        """What a call with effects was about, and its title; None for any other. A check goes by
+        its name."""
         call_id = string_of(record.data.get("call_id"))
         name = string_of(record.data.get("name"))
         if words_of(name).kind not in _EFFECTS or call_id in self.denied:
             return None
         given = object_of(self.calls.get(call_id, {}).get("input"))
         about = one_line(string_of(given.get("command") or given.get("path")))
-        if not about or (given.get("command") and check_in(about)):
+        if not about:
             return None
-        return about, call_title(name, about)
+        check = check_in(string_of(given.get("command")))
+        return check or about, call_title(name, about)
 
-    def _went_wrong(self, record: Record, command: str) -> bool:
+    def _went_wrong(self, record: Record) -> bool:
         code = object_of(record.data.get("details")).get("exit_code")
-        if code == 1 and _LOOKS.match(command):
+        call = self.calls.get(string_of(record.data.get("call_id")), {})
+        command = without_texts(string_of(object_of(call.get("input")).get("command")))
+        parts = [part.rpartition("|")[2] for part in _PARTS.split(command) if part.strip()]
+        if code == 1 and parts and all(map(_LOOKS.match, parts)):
             return False
         return record.data.get("is_error") is True or (isinstance(code, int) and code != 0)
 
@@ -460,7 +472,7 @@ class _Work:
 
     def unchecked(self) -> Iterator[NightFinding]:
         """The files that were changed after the last check, if that was green."""
-        if any(step.verdict == "red" for step in last_checks(self.timeline).values()):
+        if any(step.verdict == "red" for step in self.timeline.last_checks().values()):
             return
         order = {record.id: place for place, record in enumerate(self.branch)}
         green = [order.get(step.record, 0) for step in self.timeline.steps if step.verdict]
@@ -472,7 +484,9 @@ class _Work:
             return
         names = [*dict.fromkeys(name for one in changed for name in files[one.id])]
         what = f"{plural(len(names), 'file')} changed ({_cut(', '.join(map(_short, names)))})"
-        since = "after the last green check" if green else "and no test, linter or build ran"
+        since = (
+            "after the last green check" if green else "and no test, linter or build gave a result"
+        )
         last = changed[-1]
         yield NightFinding("unchecked", f"{what} {since}.", last.id, last.time)
 

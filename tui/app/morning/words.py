@@ -53,7 +53,7 @@ def verdict(morning: Morning) -> str:
     looked = f"{plural(morning.checks, 'check')} ran, in {checked:,} of {len(morning.sessions):,}"
     looked += f" {'session' if len(morning.sessions) == 1 else 'sessions'}"
     if not morning.checks:
-        looked = "no test, linter or build ran, so nothing was checked"
+        looked = "no test, linter or build gave a result, so nothing was checked"
     so_far = " so far" if morning.running else ""
     calm = f"Nothing is red{so_far}: {looked}."
     return f"{calm} But {said}." if said else calm

@@ -406,7 +406,7 @@ COMMANDS = (
     ),
     _sessions(
         "report",
-        "what was asked, done, allowed and seen in a session, and what it cost",
+        "tell what was asked, done, allowed and seen in a session, and what it cost",
         _ID,
         _flag("--format", "the document's format (md)", choices=("md", "html")),
         _BRANCH,
@@ -414,7 +414,7 @@ COMMANDS = (
     ),
     _sessions(
         "timeline",
-        "what happened when: context, calls, waits, checks and cost over time",
+        "show what happened when: context, calls, waits, checks and cost over time",
         _ID,
         _BRANCH,
         second=Positional(

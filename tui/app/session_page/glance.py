@@ -135,15 +135,9 @@ def _checks(timeline: SessionTimeline) -> tuple[str, str, str, str]:
     steps = [timeline.steps[place] for place in timeline.marks["check"].steps]
     if not steps:
         return "Checks", "none", "no test, linter or build was seen", ""
-    red = [one.check for one in last_checks(timeline).values() if one.verdict == "red"]
+    red = timeline.red_checks()
     runs = f"{plural(len(steps), 'run')}, {sum(one.verdict == 'red' for one in steps):,} red"
     return "Checks", f"{len(red):,} red" if red else "green", runs, "bad" if red else "good"
-
-
-def last_checks(timeline: SessionTimeline) -> dict[str, TimelineStep]:
-    """The last run of each check, by its name."""
-    steps = (timeline.steps[place] for place in timeline.marks["check"].steps)
-    return {step.check: step for step in steps}
 
 
 def _cost(timeline: SessionTimeline) -> tuple[str, str, str, str]:
@@ -163,7 +157,7 @@ def concerns(
     def places(wanted: Callable[[int], bool]) -> list[int]:
         return [place for place in range(len(steps)) if wanted(place)]
 
-    red = {step.check: step for step in last_checks(timeline).values() if step.verdict == "red"}
+    red = {step.check: step for step in timeline.last_checks().values() if step.verdict == "red"}
     found = places(lambda place: steps[place] is red.get(steps[place].check))
     if red:
         yield Concern("✗", f"Red when last run: {', '.join(red)}.", found)

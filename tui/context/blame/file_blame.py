@@ -55,9 +55,10 @@ from tui.core.git.history import (
     uncommitted_former_name,
     worktree_tops,
 )
-from tui.core.paths import Folders, workspace_slug
+from tui.core.paths import Folders, shorten, workspace_slug
 from tui.core.workspace import WORKTREES, checkout_of, worktree_of
 from tui.session import catalog
+from tui.session.catalog import unreadable_folders
 from tui.session.checkpoints.entries import CheckpointError, PathEntry
 from tui.session.checkpoints.store import CheckpointStore, store_of
 
@@ -204,7 +205,7 @@ class _Asking:
 
     def key(self, data: bytes) -> bytes:
         """A hash of all that the answer is made of, as far as it is seen from outside."""
-        parts: list[object] = [sha256(data).hexdigest(), self._files]
+        parts: list[object] = [sha256(data).hexdigest(), self._files, self._notes]
         if self._checkout is not None:
             place = self._checkout.git_dir
             parts += [self._checkout.commit(), _state(place / "HEAD"), _state(place / "logs/HEAD")]
@@ -301,7 +302,15 @@ class _Asking:
                 for top in _tops(self._checkout)
                 if path.is_relative_to(self._checkout.top)
             ]
-        around = {self._folders.sessions_of(folder) for top in tops for folder in top.parents}
+        above = {folder for top in tops for folder in top.parents}
+        closed = {one for folder in above for one in unreadable_folders(self._folders, folder)}
+        self._notes += [
+            f"{shorten(one)} can't be read: what its sessions wrote counts as others'."
+            for one in sorted(closed)
+        ]
+        if self._folders.sessions in closed:
+            return []
+        around = {self._folders.sessions_of(folder) for folder in above} - closed
         places = {folder.name for folder in around if folder.is_dir()}
         found: list[catalog.SessionFileState] = []
         for top in tops:

@@ -4,7 +4,7 @@ SessionTimeline(prices).extend(records)       steps in order, bars by lane, mark
 inner_timelines(records, children, prices)    the same of the sub-agents' own sessions
 """
 
-from tui.context.timeline.checks import check_in
+from tui.context.timeline.checks import check_in, without_texts
 from tui.context.timeline.fold import MARKS, SessionTimeline
 from tui.context.timeline.inner import inner_timelines
 from tui.context.timeline.lanes import Lane, LaneGroup, Sums
@@ -25,4 +25,5 @@ __all__ = [
     "TimelineStep",
     "check_in",
     "inner_timelines",
+    "without_texts",
 ]

@@ -14,7 +14,14 @@ from tui.context.failed_attempts import attempt_in
 from tui.context.labels import call_label, one_line
 from tui.context.record_index import continues
 from tui.context.timeline.axis import Passed, TimeAxis
-from tui.context.timeline.checks import check_in, covers, verdict_of
+from tui.context.timeline.checks import (
+    Verdict,
+    check_in,
+    covers,
+    includes,
+    targets_of,
+    verdict_of,
+)
 from tui.context.timeline.lanes import CountSums, LaneGroup, Sums
 from tui.context.timeline.sizes import ContextSizes
 from tui.context.timeline.steps import LANES, Kind, Marks, RequestInput, TimelineStep
@@ -146,7 +153,14 @@ class SessionTimeline:
 
     def red_checks(self) -> list[str]:
         """The checks that were red when they were last run."""
-        return [check for check, verdict in self._work.verdicts.items() if verdict == "red"]
+        return [*self._work.checks.red_ones()]
+
+    def last_checks(self) -> dict[str, TimelineStep]:
+        """The run by which each check is judged: its last red one, if no green one since then
+        covered that, else its last one."""
+        steps = (self.steps[place] for place in self.marks["check"].steps)
+        found = {step.check: step for step in steps if step.verdict == "green"}
+        return found | self._work.checks.red_ones()
 
     def running(self) -> list[TimelineStep]:
         """What has begun and not ended: the request, and the calls."""
@@ -277,7 +291,7 @@ class SessionTimeline:
             self._checked(step, command, data)
         place = self.put(step, "check" if step.verdict else "")
         if step.verdict:
-            self.reds.append(sum(one == "red" for one in self._work.verdicts.values()))
+            self.reds.append(len(self.red_checks()))
         if step.files:
             self.changed.add(now, len(step.files))
         if name != "task":
@@ -289,13 +303,7 @@ class SessionTimeline:
             return
         step.verdict = verdict_of(command, data)
         if step.verdict:
-            verdicts = self._work.verdicts
-            step.turned = verdicts.get(step.check) != step.verdict
-            verdicts[step.check] = step.verdict
-            if step.verdict == "green":
-                for other in [one for one, was in verdicts.items() if was == "red"]:
-                    if covers(step.check, other):
-                        del verdicts[other]
+            step.turned = self._work.checks.add(step, targets_of(command))
 
     def _passed(self, record: Record, passed: Passed) -> None:
         """Say where the axis leaves time out, or where the clock jumped."""
@@ -346,7 +354,7 @@ class _Work:
     idle: float = 0.0
     """The seconds by the clock since then."""
     known: dict[str, ModelPrice | None] = field(default_factory=dict[str, "ModelPrice | None"])
-    verdicts: dict[str, str] = field(default_factory=dict[str, str])
+    checks: _Checks = field(default_factory=lambda: _Checks())  # noqa: PLW0108 - it is defined below
     agents: dict[str, tuple[float, str]] = field(default_factory=dict[str, tuple[float, str]])
     jobs: dict[str, float] = field(default_factory=dict[str, float])
     broken: int = -1
@@ -783,3 +791,35 @@ def _number(value: object) -> float:
 
 def _whole(value: object) -> int:
     return value if isinstance(value, int) and 0 < value < 1 << 62 else 0
+
+
+@dataclass(slots=True)
+class _Checks:
+    """The state of each check, and the red runs that no later run has answered, with what they were
+    narrowed to."""
+
+    verdicts: dict[str, Verdict] = field(default_factory=dict[str, "Verdict"])
+    red: list[tuple[TimelineStep, tuple[str, ...]]] = field(
+        default_factory=list[tuple[TimelineStep, tuple[str, ...]]]
+    )
+
+    def red_ones(self) -> dict[str, TimelineStep]:
+        """The last red run of each check that is red."""
+        return {step.check: step for step, _ in self.red}
+
+    def add(self, step: TimelineStep, targets: tuple[str, ...]) -> bool:
+        """Add a run that has a verdict. True if the check turned with it."""
+        green = step.verdict == "green"
+
+        def answers(red: TimelineStep, wanted: tuple[str, ...]) -> bool:
+            if red.check == step.check:
+                return includes(targets, wanted)
+            return green and not targets and covers(step.check, red.check)
+
+        self.red = [one for one in self.red if not answers(*one)]
+        self.red += [] if green else [(step, targets)]
+        before = self.verdicts.get(step.check)
+        now = self.verdicts[step.check] = "red" if step.check in self.red_ones() else "green"
+        for other in [one for one in self.verdicts if green and covers(step.check, one)]:
+            del self.verdicts[other]
+        return before != now

@@ -79,7 +79,7 @@ class TimelineStep:
     check: str = ""
     verdict: Verdict = ""
     turned: bool = False
-    """The check has another verdict than when it was last run."""
+    """The check is red and was not before, or is green again as a whole."""
     lost: str = ""
     """Of a break, its reason in a few words, as far as it is known."""
     tokens: int = 0

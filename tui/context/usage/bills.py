@@ -57,7 +57,7 @@ def bills_of(record: Record) -> Iterator[Bill]:
         for one in map(object_of, list_of(data.get("spent"))):
             if (usage := Usage.from_json(one.get("usage"))).total:
                 count, model = one.get("requests"), string_of(one.get("model"))
-                number = count if isinstance(count, int) and count > 0 else 1
+                number = count if type(count) is int and count > 0 else 1
                 yield Bill(
                     record.id, record.time, model, usage, "sub-agents", requests=number, agent=agent
                 )
