@@ -28,8 +28,13 @@ def inner_timelines(
             continue
         own = children.get(string_of(record.data.get("session")), ())
         if first := begun.pop(call, ""):
-            own = [one for one in own if first < one.id < record.id]
+            own = [one for one in own if _ms(first) <= _ms(one.id) <= _ms(record.id)]
         if own:
             found[record.id] = made = SessionTimeline(prices)
             made.extend(own)
     return found
+
+
+def _ms(id_: str) -> str:
+    """The time in a record's id, which is all by which ids of two sessions can be compared."""
+    return id_[:11]
