@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from tui.context.usage import Amount, total_of
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, replace
 from tui.core.formatting import money, plural, tokens
 from tui.core.text_cleaning import one_line
 
@@ -74,10 +74,12 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class UsageTable:
-    """The rows of one grouping, which add up to `total`."""
+    """The rows of one grouping, which add up to `total`; not to all that was paid unless
+    `whole`."""
 
     by: str
     rows: tuple[UsageRow, ...]
+    whole: bool = True
 
     @property
     def total(self) -> Amount:
@@ -109,7 +111,7 @@ def _by_cost(row: UsageRow) -> tuple[bool, float, float, str]:
 
 def by_cost(table: UsageTable) -> UsageTable:
     """The same rows, the dearest first."""
-    return UsageTable(table.by, tuple(sorted(table.rows, key=_by_cost)))
+    return replace(table, rows=tuple(sorted(table.rows, key=_by_cost)))
 
 
 def dearest_words(table: UsageTable, most: int = 3) -> str:
@@ -208,7 +210,7 @@ def longest(table: UsageTable) -> float:
 
 def total_line(table: UsageTable, columns: Columns, cells: Width = len) -> list[Piece]:
     """The sum of a table, in its columns."""
-    total = UsageRow("", "total", table.total)
+    total = UsageRow("", "total" if table.whole else "so far", table.total)
     return [("head", text) for _, text in row_line(total, total.amount, 0.0, columns, cells)]
 
 

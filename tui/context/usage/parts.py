@@ -117,8 +117,7 @@ class Owners:
 
     def learn(self, record: Record) -> None:
         """Take in a record that says something."""
-        if is_prompt(record) and (title := title_of(record.data)) and title != CONTINUE:
-            self.titles.append(title)
+        self.learn_title(record)
         now = len(self.titles)
         if record.type == "assistant":
             self.learn_calls(content_of(record))
@@ -128,6 +127,11 @@ class Owners:
                 text = block.get("text")
                 if isinstance(text, str):
                     self._texts.setdefault(text, Owner(kind, prompt=now))
+
+    def learn_title(self, record: Record) -> None:
+        """Take in the title of a record, if it is a prompt."""
+        if is_prompt(record) and (title := title_of(record.data)) and title != CONTINUE:
+            self.titles.append(title)
 
     def learn_calls(self, content: Iterable[Block]) -> None:
         """Take in the calls in an answer's content."""

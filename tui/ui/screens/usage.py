@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from time import perf_counter
 from typing import ClassVar, Final, Protocol
 
@@ -63,8 +63,9 @@ class UsageSource(Protocol):
         """Another value as soon as there is something new to tell."""
         ...
 
-    def read(self) -> tuple[dict[str, UsageTable], Sequence[str]]:
-        """The rows of each grouping now, and what else there is to say. Blocks."""
+    def read(self) -> Iterator[tuple[dict[str, UsageTable], Sequence[str]]]:
+        """Yield the rows of each grouping, and what else there is to say: what is known meanwhile,
+        and in the end all. Each step blocks."""
         ...
 
     def summary(self) -> Sequence[str]:
@@ -135,13 +136,17 @@ class UsageScreen(TableDialog[None]):
     async def _fill(self) -> None:
         """Show the rows as soon as they are there. The cursor stays on its row, or at the end."""
         self._reading, self._version = True, self._usage.version
+        begun, known = perf_counter(), self._usage.read()
         try:
-            shown, cursor = self._shown.rows, self.rows.cursor
-            begun = perf_counter()
-            self._tables, self._notes = await asyncio.to_thread(self._usage.read)
-            self._rest = int((perf_counter() - begun) * _REST)
+            while (found := await asyncio.to_thread(next, known, None)) is not None:
+                self._tables, self._notes = found
+                self._show_new()
         finally:
             self._reading = False
+        self._rest = int((perf_counter() - begun) * _REST)
+
+    def _show_new(self) -> None:
+        shown, cursor = self._shown.rows, self.rows.cursor
         at_end = self._by_time and cursor >= len(shown) - 1
         self._show(cursor=None if not shown or at_end else self._place_of(shown[cursor].key))
 
