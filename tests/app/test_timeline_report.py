@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import cProfile
+import sys
+from math import isclose
+from types import FrameType
+from typing import Any
 
 from tests.context.worked_session import WorkedSession
 from tests.support.spent_session import Told, said, usage
@@ -118,6 +122,51 @@ def test_the_whole_session_in_a_few_lines_answers_what_is_asked_first() -> None:
     reds = sum(one.turned and one.verdict == "red" for one in made.steps)
     assert f"turned red {reds} times" in told["tests"]
     assert ("red now" in told["tests"]) == bool(made.red_checks())
+
+
+def test_the_whole_session_is_told_in_as_many_steps_however_long_it_is() -> None:
+    counts = [_instructions(worked(turns)) for turns in (12, 120)]
+    assert counts[1] < counts[0] * 1.1
+
+
+def _instructions(made: SessionTimeline) -> int:
+    """How many instructions it takes to tell a session."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal count
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        told = overview(made)
+    finally:
+        sys.settrace(before)
+    assert len(told) == 6
+    return count
+
+
+def test_what_is_told_while_a_session_grows_is_what_its_steps_say() -> None:
+    made = SessionTimeline()
+    for record in WorkedSession(seed=2).made(6, 12):
+        made.add(record)
+        breaks = [one for one in made.context_changes() if one.kind == "break"]
+        lost, worst = made.totals.lost()
+        assert sum(one.times for one in lost.values()) == len(breaks)
+        assert isclose(sum(one.usd for one in lost.values()), sum(one.usd or 0 for one in breaks))
+        if worst:
+            assert (worst.usd or 0) == max(one.usd or 0 for one in breaks)
+        if len(made.prompt_costs):
+            last = made.marks["prompt"].steps[-1]
+            pairs = zip(made.prompt_costs, made.marks["prompt"].steps, strict=True)
+            assert made.totals.dearest(made.prompt_costs[-1], last) == sorted(pairs)[:-4:-1]
+        if sizes := made.inputs.values:
+            assert made.inputs.peak == sizes.index(max(sizes))
+        reds = [n for n, one in enumerate(made.steps) if one.turned and one.verdict == "red"]
+        assert list(made.totals.red_turns) == reds
 
 
 def _costs(made: SessionTimeline) -> list[float]:

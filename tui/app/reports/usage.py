@@ -68,7 +68,9 @@ class SessionUsage:
             tables, notes = usage_tables(live.so_far())
             partial = {by: replace(table, whole=False) for by, table in tables.items()}
             percent = f"{share:.0%}".replace("%", " %")
-            reading = f"{percent} of the record is read: only prompts and models are added up."
+            reading = (
+                f"{percent} of the record is read: only by prompt and by model, all is added up."
+            )
             yield partial | bills, [reading, *notes]
             looked = perf_counter()
         yield usage_tables(live.so_far())
