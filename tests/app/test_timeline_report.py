@@ -212,3 +212,9 @@ def test_no_label_is_cut_however_narrow_the_picture() -> None:
     wide = {row.label for row in picture(made, whole(made), 80, 30)}
     narrow = {row.label for row in picture(made, whole(made), 40, 30)}
     assert {"context", "prompts", "cache", "tests"} <= narrow & wide
+
+
+def test_the_share_of_the_dearest_prompt_is_never_said_to_be_nothing() -> None:
+    text = "\n".join(timeline_report(worked(400)).lines)
+    assert " · <1 %" in text
+    assert " · 0 %" not in text

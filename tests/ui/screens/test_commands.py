@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from textual.content import Content
 from textual.widgets import Static
 
 from tests.support.script import MODEL, Hold
@@ -18,9 +19,10 @@ from tests.ui.screens.driving import answer, items, running, say, turn, until
 from tui.agent.limits import session_cost
 from tui.app.commands import find
 from tui.app.commands.table import COMMANDS, ELSEWHERE
-from tui.app.reports.usage import SessionUsage
+from tui.app.reports.usage import SessionUsage, usage_tables
 from tui.app.reports.usage_table import UsageTable
 from tui.context.system_prompt import Injected
+from tui.context.usage.attribution import attribute
 from tui.core import facts
 from tui.core.paths import folders
 from tui.ui.screens.help import HelpScreen, HelpTable
@@ -266,3 +268,20 @@ async def test_usage_of_a_long_session_shows_what_the_bills_say_while_the_rest_i
         assert "of the record" not in str(about.visual)
         await pilot.press("left")
         assert screen.table == prompts
+
+
+async def test_usage_says_whole_lines_on_a_small_screen_and_all_groupings_on_a_wide_one() -> None:
+    found = usage_tables(attribute(spent_session(), {}, cwd="/w"))
+    said = ["Session: $2.78 for 350 requests; last prompt: $0.11 for 13 requests; 84 % of the"]
+    known: Any = SimpleNamespace(version=0, read=lambda: iter([found]), summary=lambda: said)
+    for size in ((80, 24), (120, 33), (200, 50)):
+        async with running(World(), size=size) as (app, pilot):
+            screen = UsageScreen(known)
+            await app.push_screen(screen)
+            await until(pilot, lambda screen=screen: len(screen.table.rows) > 3)
+            about, tabs = screen.query_one("#about", Static), screen.query_one("#tabs", Static)
+            words = Content(str(about.visual))
+            rows = words.wrap(about.content_size.width)
+            assert len(rows) <= about.content_size.height
+            assert rows[-1].plain.endswith(("sets it.", "of the", "…"))
+            assert str(tabs.visual).startswith("‹ prompt ›")  # there are too many for a box

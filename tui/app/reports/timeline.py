@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from tui.app.reports import Report
+from tui.app.reports.usage_table import part_of
 from tui.context.timeline import RequestInput, SessionTimeline, TimelineStep
 from tui.core.formatting import duration, moment_of, money, plural, tokens, wait_time
 from tui.core.text_cleaning import one_line
@@ -353,7 +354,7 @@ def _totals(timeline: SessionTimeline) -> Iterator[str]:
         return
     yield f"{drawn}, {money(timeline.spent.total)}."
     for step, usd in _dearest(timeline):
-        share = f"{usd / timeline.spent.total:.0%}".replace("%", " %")
+        share = part_of(usd, timeline.spent.total)
         yield f"Dearest: prompt {_quoted(step)} · {money(usd)} · {share}"
 
 

@@ -60,6 +60,7 @@ _GAP: Final = 2
 _LEAST_NAME: Final = 12
 _MOST_BAR: Final = 60
 _SHORT: Final = 22
+_DEAREST: Final = 3
 UNKNOWN: Final = "price unknown"
 
 
@@ -114,12 +115,13 @@ def by_cost(table: UsageTable) -> UsageTable:
     return replace(table, rows=tuple(sorted(table.rows, key=_by_cost)))
 
 
-def dearest_words(table: UsageTable, most: int = 3) -> str:
-    """Name the dearest rows of a table; "" for one with few rows."""
-    if len(table.rows) <= most:
+def dearest_words(table: UsageTable, width: int, cells: Width = len) -> str:
+    """Name the dearest rows of a table, as many as fit in a line; "" for one with few rows."""
+    if len(table.rows) <= _DEAREST:
         return ""
-    rows = by_cost(table).rows[:most]
-    said = [f"{_short(row.name)} {cost(row.amount)}" for row in rows]
+    said = [f"{_short(row.name)} {cost(row.amount)}" for row in by_cost(table).rows[:_DEAREST]]
+    while len(said) > 1 and cells(f"Dearest: {', '.join(said)}") > width:
+        said.pop()
     return f"Dearest: {', '.join(said)}"
 
 
@@ -296,6 +298,11 @@ def share(amount: Amount, total: Amount) -> str:
     whole, part = _size(total, total), _size(amount, total)
     if whole <= 0 or (amount.unpriced and not part):
         return "?" if amount.tokens else ""
+    return part_of(part, whole)
+
+
+def part_of(part: float, whole: float) -> str:
+    """A share in percent; what there is of it is never 0."""
     percent = 100 * part / whole
     return "<1 %" if 0 < percent < 0.5 else f"{percent:.0f} %"
 

@@ -32,7 +32,7 @@ from tui.app.reports.usage_table import (
     table_head,
     total_line,
 )
-from tui.ui.screens.table_screen import TableDialog, tab_names
+from tui.ui.screens.table_screen import TableDialog, cut_rows, tab_names
 from tui.ui.widgets.keys import USAGE_KEYS, bindings
 from tui.ui.widgets.row_list import Part, RowList
 
@@ -48,6 +48,9 @@ _LOOKS: Final[dict[Look, str]] = {
 _AROUND: Final = 11
 _AROUND_TINY: Final = 2
 """Rows of the box besides the list, and those on the smallest screens."""
+_SAID: Final = 6
+_SAID_SHORT: Final = 2
+"""Rows of what is said of a row and of the session, and those on short screens."""
 _BUSY: Final = "Adding up what each request was made of…"
 _FOLLOW_S: Final = 1.0
 """Seconds between looks at what is new."""
@@ -200,7 +203,7 @@ class UsageScreen(TableDialog[None]):
         """The groupings; where there is no room for all, the one that is shown."""
         names = [NAMES[by] for by in GROUPED]
         whole = tab_names(names, NAMES[self._by])
-        if whole.cell_length <= self.size.width - 8:
+        if whole.cell_length <= self.rows.row_width:
             return whole
         place = f"  {GROUPED.index(self._by) + 1} of {len(GROUPED)}"
         return Content.assemble(
@@ -228,11 +231,17 @@ class UsageScreen(TableDialog[None]):
         if index >= len(table.rows):
             return
         said = [row_words(table.rows[index], self._total)]
-        if self._by_time and (dearest := dearest_words(table)):
+        width = self.rows.row_width
+        if self._by_time and (dearest := dearest_words(table, width, cell_len)):
             said.append(dearest)
         said += [*self._notes, *self._usage.summary()]
         colours = [(text, f"${_VARIABLES[look]}") for look, text in legend()]
-        self.put("about", Content("\n").join([Content.assemble(*colours), *map(Content, said)]))
+        lines, free = [Content.assemble(*colours)], (_SAID_SHORT if self.is_short else _SAID) - 1
+        for text in said:
+            if free > 0:
+                lines.append(line := cut_rows(Content(text), max(20, width), free))
+                free -= len(line.wrap(max(20, width)))
+        self.put("about", Content("\n").join(lines))
 
 
 _VARIABLES: Final[dict[Look, str]] = {
