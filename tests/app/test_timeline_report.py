@@ -13,13 +13,14 @@ from tests.support.spent_session import Told, said, usage
 from tui.app.reports.timeline import (
     moment_lines,
     overview,
+    parts_change,
     prompt_steps,
     step_line,
     timeline_json,
     timeline_report,
 )
 from tui.app.reports.timeline_picture import Window, label_width, legend, picture, whole
-from tui.context.timeline import SessionTimeline
+from tui.context.timeline import Parts, RequestInput, SessionTimeline
 
 
 def worked(turns: int = 8, **options: str) -> SessionTimeline:
@@ -218,3 +219,11 @@ def test_the_share_of_the_dearest_prompt_is_never_said_to_be_nothing() -> None:
     text = "\n".join(timeline_report(worked(400)).lines)
     assert " · <1 %" in text
     assert " · 0 %" not in text
+
+
+def test_what_a_request_has_more_names_no_tools_that_only_the_estimate_took_away() -> None:
+    before = RequestInput(18_660, 0, 0, 0, 0, Parts(1_150, 5_900, 2_370, 4_050, 5_190))
+    after = RequestInput(19_160, 0, 0, 0, 0, Parts(1_116, 5_723, 2_400, 4_274, 5_647))
+    assert parts_change(before, after) == "+457 thinking, +224 results, +30 messages"
+    more = RequestInput(20_160, 0, 0, 0, 0, Parts(1_116, 6_723, 2_400, 4_274, 5_647))
+    assert parts_change(before, more).startswith("+823 tools, +457 thinking")

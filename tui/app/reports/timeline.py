@@ -15,6 +15,7 @@ from tui.core.text_cleaning import one_line
 
 _DEAREST: Final = 3
 _LABEL_CHARS: Final = 24
+_FRAME: Final = frozenset({"system", "tools"})
 KINDS: Final[Mapping[str, str]] = {
     "prompt": "prompt",
     "request": "request",
@@ -306,7 +307,8 @@ def parts_lines(sent: RequestInput) -> list[str]:
 
 
 def parts_change(before: RequestInput | None, after: RequestInput | None) -> str:
-    """How much more or less of each kind is in a request than in one before, largest first."""
+    """How much more or less of each kind is in a request than in one before, largest first. Little
+    more or less of what only a new frame changes comes from the estimate, and isn't said."""
     if before is None or after is None:
         return "as much"
     was = before.parts._asdict()
@@ -314,7 +316,7 @@ def parts_change(before: RequestInput | None, after: RequestInput | None) -> str
     said = [
         f"{'+' if by > 0 else '−'}{tokens(abs(by))} {name}"
         for name, by in sorted(changes, key=lambda change: -abs(change[1]))
-        if by
+        if by and (name not in _FRAME or abs(by) * 20 >= was[name])
     ]
     return ", ".join(said) or "as much"
 
