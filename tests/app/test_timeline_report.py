@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import cProfile
+import sys
+from math import isclose
+from types import FrameType
+from typing import Any
 
 from tests.context.worked_session import WorkedSession
 from tests.support.spent_session import Told, said, usage
 from tui.app.reports.timeline import (
     moment_lines,
     overview,
+    parts_change,
     prompt_steps,
     step_line,
     timeline_json,
     timeline_report,
 )
 from tui.app.reports.timeline_picture import Window, label_width, legend, picture, whole
-from tui.context.timeline import SessionTimeline
+from tui.context.timeline import Parts, RequestInput, SessionTimeline
 
 
 def worked(turns: int = 8, **options: str) -> SessionTimeline:
@@ -120,6 +125,51 @@ def test_the_whole_session_in_a_few_lines_answers_what_is_asked_first() -> None:
     assert ("red now" in told["tests"]) == bool(made.red_checks())
 
 
+def test_the_whole_session_is_told_in_as_many_steps_however_long_it_is() -> None:
+    counts = [_instructions(worked(turns)) for turns in (12, 120)]
+    assert counts[1] < counts[0] * 1.1
+
+
+def _instructions(made: SessionTimeline) -> int:
+    """How many instructions it takes to tell a session."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal count
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        told = overview(made)
+    finally:
+        sys.settrace(before)
+    assert len(told) == 6
+    return count
+
+
+def test_what_is_told_while_a_session_grows_is_what_its_steps_say() -> None:
+    made = SessionTimeline()
+    for record in WorkedSession(seed=2).made(6, 12):
+        made.add(record)
+        breaks = [one for one in made.context_changes() if one.kind == "break"]
+        lost, worst = made.totals.lost()
+        assert sum(one.times for one in lost.values()) == len(breaks)
+        assert isclose(sum(one.usd for one in lost.values()), sum(one.usd or 0 for one in breaks))
+        if worst:
+            assert (worst.usd or 0) == max(one.usd or 0 for one in breaks)
+        if len(made.prompt_costs):
+            last = made.marks["prompt"].steps[-1]
+            pairs = zip(made.prompt_costs, made.marks["prompt"].steps, strict=True)
+            assert made.totals.dearest(made.prompt_costs[-1], last) == sorted(pairs)[:-4:-1]
+        if sizes := made.inputs.values:
+            assert made.inputs.peak == sizes.index(max(sizes))
+        reds = [n for n, one in enumerate(made.steps) if one.turned and one.verdict == "red"]
+        assert list(made.totals.red_turns) == reds
+
+
 def _costs(made: SessionTimeline) -> list[float]:
     """What each prompt has cost, by its steps."""
     steps = (prompt_steps(made, str(n)) for n in range(1, len(made.marks["prompt"]) + 1))
@@ -163,3 +213,17 @@ def test_no_label_is_cut_however_narrow_the_picture() -> None:
     wide = {row.label for row in picture(made, whole(made), 80, 30)}
     narrow = {row.label for row in picture(made, whole(made), 40, 30)}
     assert {"context", "prompts", "cache", "tests"} <= narrow & wide
+
+
+def test_the_share_of_the_dearest_prompt_is_never_said_to_be_nothing() -> None:
+    text = "\n".join(timeline_report(worked(400)).lines)
+    assert " · <1 %" in text
+    assert " · 0 %" not in text
+
+
+def test_what_a_request_has_more_names_no_tools_that_only_the_estimate_took_away() -> None:
+    before = RequestInput(18_660, 0, 0, 0, 0, Parts(1_150, 5_900, 2_370, 4_050, 5_190))
+    after = RequestInput(19_160, 0, 0, 0, 0, Parts(1_116, 5_723, 2_400, 4_274, 5_647))
+    assert parts_change(before, after) == "+457 thinking, +224 results, +30 messages"
+    more = RequestInput(20_160, 0, 0, 0, 0, Parts(1_116, 6_723, 2_400, 4_274, 5_647))
+    assert parts_change(before, more).startswith("+823 tools, +457 thinking")

@@ -306,3 +306,20 @@ def test_a_rewind_is_followed_from_the_beginning() -> None:
     told = live.follow(kept, left)
     whole = attribute(records, {}, cwd="/w")
     assert isclose(told.total.usd, whole.total.usd)
+
+
+def test_what_is_told_while_a_session_is_read_is_true_of_what_was_read() -> None:
+    records = spent_session()
+    live = LiveAttribution({}, cwd="/w")
+    billed = live.billed(records)
+    for count, share in enumerate(live.reading(records), 1):
+        assert share == count / len(records)
+        if count in (5, 12, 20):
+            known = live.so_far()
+            check(records[:count], known)
+            for kind, one in rows(records[:count], "kind").items():
+                assert isclose(known.rows("kind")[kind].usd, one.usd, abs_tol=1e-9), kind
+    whole = check(records, live.so_far())
+    for by in ("prompt", "model"):
+        assert billed.rows(by) == whole.rows(by)
+    assert billed.titles == whole.titles

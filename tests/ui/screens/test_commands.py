@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator, Sequence
+from math import isclose
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
+from textual.content import Content
 from textual.widgets import Static
 
 from tests.support.script import MODEL, Hold
+from tests.support.spent_session import spent_session
 from tests.support.world import World
 from tests.ui.screens.driving import answer, items, running, say, turn, until
+from tui.agent.limits import session_cost
 from tui.app.commands import find
 from tui.app.commands.table import COMMANDS, ELSEWHERE
+from tui.app.reports.usage import SessionUsage, usage_tables
+from tui.app.reports.usage_table import UsageTable
 from tui.context.system_prompt import Injected
+from tui.context.usage.attribution import attribute
 from tui.core import facts
 from tui.core.paths import folders
 from tui.ui.screens.help import HelpScreen, HelpTable
@@ -217,3 +229,59 @@ async def test_usage_groups_by_what_is_asked_for_and_by_the_arrows() -> None:
         await until(pilot, lambda: str(about.visual) == "Nothing was spent yet.")
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is app.chat)
+
+
+async def test_usage_of_a_long_session_shows_what_the_bills_say_while_the_rest_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tui.app.reports.usage.LOOK_S", 0.0)
+    records, read_on = spent_session(), threading.Event()
+    agent: Any = SimpleNamespace(
+        models=SimpleNamespace(prices={}),
+        session=SimpleNamespace(records=records, elsewhere=(), header=SimpleNamespace(cwd="/w")),
+        spending=lambda: session_cost(records, {}),
+    )
+
+    class Slow(SessionUsage):
+        """Reads a third, and then nothing until it may."""
+
+        def read(self) -> Iterator[tuple[dict[str, UsageTable], Sequence[str]]]:
+            for number, known in enumerate(super().read()):
+                yield known
+                if number == len(records) // 3:
+                    read_on.wait(30)
+
+    async with running(World()) as (app, pilot):
+        screen = UsageScreen(Slow(agent))
+        await app.push_screen(screen)
+        about, total = (screen.query_one(name, Static) for name in ("#about", "#total"))
+        await until(pilot, lambda: "3% of" in str(about.visual).replace(" %", "%"))
+        prompts = screen.table
+        assert str(total.visual).startswith("total ")
+        await pilot.press("right")
+        assert str(total.visual).startswith("so far ")
+        part = screen.table.total.usd
+        assert 0 < part < prompts.total.usd
+        read_on.set()
+        await until(pilot, lambda: str(total.visual).startswith("total "))
+        assert isclose(screen.table.total.usd, prompts.total.usd)
+        assert "of the record" not in str(about.visual)
+        await pilot.press("left")
+        assert screen.table == prompts
+
+
+async def test_usage_says_whole_lines_on_a_small_screen_and_all_groupings_on_a_wide_one() -> None:
+    found = usage_tables(attribute(spent_session(), {}, cwd="/w"))
+    said = ["Session: $2.78 for 350 requests; last prompt: $0.11 for 13 requests; 84 % of the"]
+    known: Any = SimpleNamespace(version=0, read=lambda: iter([found]), summary=lambda: said)
+    for size in ((80, 24), (120, 33), (200, 50)):
+        async with running(World(), size=size) as (app, pilot):
+            screen = UsageScreen(known)
+            await app.push_screen(screen)
+            await until(pilot, lambda screen=screen: len(screen.table.rows) > 3)
+            about, tabs = screen.query_one("#about", Static), screen.query_one("#tabs", Static)
+            words = Content(str(about.visual))
+            rows = words.wrap(about.content_size.width)
+            assert len(rows) <= about.content_size.height
+            assert rows[-1].plain.endswith(("sets it.", "of the", "…"))
+            assert str(tabs.visual).startswith("‹ prompt ›")  # there are too many for a box

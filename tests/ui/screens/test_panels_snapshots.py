@@ -575,7 +575,9 @@ def spent(*pressed: str) -> Callable[[Stage], Shot]:
         async def show(pilot: Pilot[None]) -> None:
             said = ["Session: $0.42 for 12 requests; last prompt: — for 1 request."]
             tables = usage_tables(attribute(spent_session(), {}, cwd="/w"))
-            usage: Any = SimpleNamespace(version=0, read=lambda: tables, summary=lambda: said)
+            usage: Any = SimpleNamespace(
+                version=0, read=lambda: iter([tables]), summary=lambda: said
+            )
             screen = UsageScreen(usage)
             await pilot.app.push_screen(screen)
             await until(pilot, lambda: bool(screen.table.rows))

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from tui.app.reports import Report
+from tui.app.reports.usage_table import part_of
 from tui.context.timeline import RequestInput, SessionTimeline, TimelineStep
 from tui.core.formatting import duration, moment_of, money, plural, tokens, wait_time
 from tui.core.text_cleaning import one_line
 
 _DEAREST: Final = 3
 _LABEL_CHARS: Final = 24
+_FRAME: Final = frozenset({"system", "tools"})
 KINDS: Final[Mapping[str, str]] = {
     "prompt": "prompt",
     "request": "request",
@@ -69,7 +71,9 @@ def _money_words(timeline: SessionTimeline) -> str:
 def _dearest(timeline: SessionTimeline) -> list[tuple[TimelineStep, float]]:
     """The prompts that cost most, with what they cost."""
     prompts = timeline.marks["prompt"].steps
-    pairs = heapq.nlargest(_DEAREST, zip(timeline.prompt_costs, prompts, strict=True))
+    if not prompts:
+        return []
+    pairs = timeline.totals.dearest(timeline.prompt_costs[-1], prompts[-1])
     return [(timeline.steps[step], usd) for usd, step in pairs if usd > 0]
 
 
@@ -92,7 +96,7 @@ def _clock(timeline: SessionTimeline, step: TimelineStep) -> str:
 def _fullest_words(timeline: SessionTimeline) -> str:
     if (step := _fullest_step(timeline)) is None or step.sent is None:
         return "nothing was sent yet"
-    compactions = sum(one.kind == "compaction" for one in timeline.context_changes())
+    compactions = timeline.totals.compactions
     said = (
         f"{tokens(step.sent.tokens)} when fullest, {_clock(timeline, step)}: {_shares(step.sent)}"
     )
@@ -109,55 +113,44 @@ def _shares(sent: RequestInput) -> str:
 
 
 def _cache_words(timeline: SessionTimeline) -> str:
-    breaks = [one for one in timeline.context_changes() if one.kind == "break"]
-    if not breaks:
+    lost, most = timeline.totals.lost()
+    if most is None:
         return "never restarted" if timeline.inputs else ""
-    usd: dict[str, float] = {}
-    counts: dict[str, int] = {}
-    for step in breaks:
-        why = step.lost or "no reason known"
-        counts[why] = counts.get(why, 0) + 1
-        usd[why] = usd.get(why, 0.0) + (step.usd or 0.0)
-    reasons = sorted(counts, key=lambda why: (-usd[why], -counts[why]))
-    said = plural(len(breaks), "restart")
-    if any(step.usd for step in breaks):
-        said += f", {money(sum(usd.values()))}"
-    most = max(breaks, key=lambda one: (one.usd or 0.0, one.tokens))
-    whys = [f"{counts[why]}× {why}{f' {money(usd[why])}' if usd[why] else ''}" for why in reasons]
+    said = plural(sum(one.times for one in lost.values()), "restart")
+    if usd := sum(one.usd for one in lost.values()):
+        said += f", {money(usd)}"
+    reasons = sorted(lost.items(), key=lambda pair: (-pair[1].usd, -pair[1].times, pair[0]))
+    whys = [f"{one.times}× {why}{f' {money(one.usd)}' if one.usd else ''}" for why, one in reasons]
     return f"{said}: {', '.join(whys[:_DEAREST])} · dearest at {_clock(timeline, most)}"
 
 
 def _tests_words(timeline: SessionTimeline) -> str:
-    steps = [timeline.steps[n] for n in timeline.marks["check"].steps]
-    if not steps:
+    checks, turns = len(timeline.marks["check"]), timeline.totals.red_turns
+    if not checks:
         return "no checks were run"
-    turns = [step for step in steps if step.turned and step.verdict == "red"]
     if not turns:
-        return f"{plural(len(steps), 'check')}, never red"
+        return f"{plural(checks, 'check')}, never red"
     times = "once" if len(turns) == 1 else f"{len(turns)} times"
-    last = ", ".join(
-        f"{_clock(timeline, step)} {step.check}" for step in turns[: -_DEAREST - 1 : -1]
-    )
+    latest = [timeline.steps[place] for place in turns[: -_DEAREST - 1 : -1]]
+    last = ", ".join(f"{_clock(timeline, step)} {step.check}" for step in latest)
     now = f"red now: {', '.join(red)}" if (red := timeline.red_checks()) else "green now"
     return f"{now} · turned red {times}, last {last}"
 
 
 def _time_words(timeline: SessionTimeline) -> str:
-    asked = timeline.lanes["question"].rows
-    waited = sum(lane.ends[n] - lane.starts[n] for lane in asked for n in range(len(lane.starts)))
+    waited = sum(lane.busy for lane in timeline.lanes["question"].rows)
     said = f"{duration(timeline.now)} of work"
     return f"{said} · {duration(waited)} waiting for you" if waited >= 1 else said
 
 
 def _trouble_words(timeline: SessionTimeline) -> str:
-    steps = [timeline.steps[n] for n in timeline.marks["trouble"].steps]
+    steps, stops = timeline.marks["trouble"].steps, timeline.totals.stops
     if not steps:
         return ""
-    stops = sum(step.state == "stopped" for step in steps)
     facts = [f"stopped {stops}×"] if stops else []
     if others := len(steps) - stops:
         facts.append(f"{others} errors and waits" if others > 1 else "1 error or wait")
-    last = steps[-1]
+    last = timeline.steps[steps[-1]]
     return f"{', '.join(facts)} · last {_clock(timeline, last)} {one_line(last.label)}"
 
 
@@ -314,7 +307,8 @@ def parts_lines(sent: RequestInput) -> list[str]:
 
 
 def parts_change(before: RequestInput | None, after: RequestInput | None) -> str:
-    """How much more or less of each kind is in a request than in one before, largest first."""
+    """How much more or less of each kind is in a request than in one before, largest first. Little
+    more or less of what only a new frame changes comes from the estimate, and isn't said."""
     if before is None or after is None:
         return "as much"
     was = before.parts._asdict()
@@ -322,7 +316,7 @@ def parts_change(before: RequestInput | None, after: RequestInput | None) -> str
     said = [
         f"{'+' if by > 0 else '−'}{tokens(abs(by))} {name}"
         for name, by in sorted(changes, key=lambda change: -abs(change[1]))
-        if by
+        if by and (name not in _FRAME or abs(by) * 20 >= was[name])
     ]
     return ", ".join(said) or "as much"
 
@@ -362,7 +356,7 @@ def _totals(timeline: SessionTimeline) -> Iterator[str]:
         return
     yield f"{drawn}, {money(timeline.spent.total)}."
     for step, usd in _dearest(timeline):
-        share = f"{usd / timeline.spent.total:.0%}".replace("%", " %")
+        share = part_of(usd, timeline.spent.total)
         yield f"Dearest: prompt {_quoted(step)} · {money(usd)} · {share}"
 
 
@@ -375,8 +369,7 @@ def _fullest(timeline: SessionTimeline) -> Iterator[str]:
 def _fullest_step(timeline: SessionTimeline) -> TimelineStep | None:
     if not timeline.inputs:
         return None
-    place, _ = timeline.inputs.largest(0, len(timeline.inputs.values))
-    return timeline.steps[timeline.requests.steps[place]]
+    return timeline.steps[timeline.requests.steps[timeline.inputs.peak]]
 
 
 def _breaks(timeline: SessionTimeline) -> Iterator[str]:

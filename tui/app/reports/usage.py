@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 from tui.app.reports import Report, Row
@@ -15,6 +16,7 @@ from tui.app.reports.usage_table import (
     unknown_prices,
 )
 from tui.context.usage.attribution import Attribution, Grouping, LiveAttribution
+from tui.core.dataclass import replace
 from tui.core.formatting import money, plural, tokens
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ GROUPED: Final[tuple[Grouping, ...]] = (
 )  # fmt: skip
 """The groupings of a session, in the order in which they are shown."""
 _SPOKEN: Final = 12
+LOOK_S: Final = 0.4
+"""Seconds after which what is known is shown, though not all is read."""
 
 
 def attribution_of(agent: Agent) -> Attribution:
@@ -49,11 +53,27 @@ class SessionUsage:
         spending = self._agent.spending().session
         return spending.requests, spending.usage.total, len(self._agent.session.elsewhere)
 
-    def read(self) -> tuple[dict[str, UsageTable], Sequence[str]]:
-        """The rows of each grouping now, and what else there is to say. Blocks: the first time it
-        takes a while for a long session."""
-        session = self._agent.session
-        return usage_tables(self._live.follow(session.records, session.elsewhere))
+    def read(self) -> Iterator[tuple[dict[str, UsageTable], Sequence[str]]]:
+        """Yield the rows of each grouping, and what else there is to say: where that takes a while
+        also those of the bills alone, and what is known from time to time. Each step blocks."""
+        session, live = self._agent.session, self._live
+        records, elsewhere = session.records, session.elsewhere
+        looked, bills = perf_counter(), dict[str, UsageTable]()
+        for share in live.reading(records, elsewhere):
+            if share == 1 or perf_counter() - looked < LOOK_S:
+                continue
+            if not bills:
+                known, _ = usage_tables(live.billed(records, elsewhere))
+                bills = {by: known[by] for by in ("prompt", "model")}
+            tables, notes = usage_tables(live.so_far())
+            partial = {by: replace(table, whole=False) for by, table in tables.items()}
+            percent = f"{share:.0%}".replace("%", " %")
+            reading = (
+                f"{percent} of the record is read: only by prompt and by model, all is added up."
+            )
+            yield partial | bills, [reading, *notes]
+            looked = perf_counter()
+        yield usage_tables(live.so_far())
 
     def summary(self) -> Sequence[str]:
         """The session's cost in words."""

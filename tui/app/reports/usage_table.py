@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from tui.context.usage import Amount, total_of
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, replace
 from tui.core.formatting import money, plural, tokens
 from tui.core.text_cleaning import one_line
 
@@ -60,6 +60,7 @@ _GAP: Final = 2
 _LEAST_NAME: Final = 12
 _MOST_BAR: Final = 60
 _SHORT: Final = 22
+_DEAREST: Final = 3
 UNKNOWN: Final = "price unknown"
 
 
@@ -74,10 +75,12 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class UsageTable:
-    """The rows of one grouping, which add up to `total`."""
+    """The rows of one grouping, which add up to `total`; not to all that was paid unless
+    `whole`."""
 
     by: str
     rows: tuple[UsageRow, ...]
+    whole: bool = True
 
     @property
     def total(self) -> Amount:
@@ -109,15 +112,16 @@ def _by_cost(row: UsageRow) -> tuple[bool, float, float, str]:
 
 def by_cost(table: UsageTable) -> UsageTable:
     """The same rows, the dearest first."""
-    return UsageTable(table.by, tuple(sorted(table.rows, key=_by_cost)))
+    return replace(table, rows=tuple(sorted(table.rows, key=_by_cost)))
 
 
-def dearest_words(table: UsageTable, most: int = 3) -> str:
-    """Name the dearest rows of a table; "" for one with few rows."""
-    if len(table.rows) <= most:
+def dearest_words(table: UsageTable, width: int, cells: Width = len) -> str:
+    """Name the dearest rows of a table, as many as fit in a line; "" for one with few rows."""
+    if len(table.rows) <= _DEAREST:
         return ""
-    rows = by_cost(table).rows[:most]
-    said = [f"{_short(row.name)} {cost(row.amount)}" for row in rows]
+    said = [f"{_short(row.name)} {cost(row.amount)}" for row in by_cost(table).rows[:_DEAREST]]
+    while len(said) > 1 and cells(f"Dearest: {', '.join(said)}") > width:
+        said.pop()
     return f"Dearest: {', '.join(said)}"
 
 
@@ -208,7 +212,7 @@ def longest(table: UsageTable) -> float:
 
 def total_line(table: UsageTable, columns: Columns, cells: Width = len) -> list[Piece]:
     """The sum of a table, in its columns."""
-    total = UsageRow("", "total", table.total)
+    total = UsageRow("", "total" if table.whole else "so far", table.total)
     return [("head", text) for _, text in row_line(total, total.amount, 0.0, columns, cells)]
 
 
@@ -294,6 +298,11 @@ def share(amount: Amount, total: Amount) -> str:
     whole, part = _size(total, total), _size(amount, total)
     if whole <= 0 or (amount.unpriced and not part):
         return "?" if amount.tokens else ""
+    return part_of(part, whole)
+
+
+def part_of(part: float, whole: float) -> str:
+    """A share in percent; what there is of it is never 0."""
     percent = 100 * part / whole
     return "<1 %" if 0 < percent < 0.5 else f"{percent:.0f} %"
 

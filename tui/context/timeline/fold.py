@@ -25,6 +25,7 @@ from tui.context.timeline.checks import (
 from tui.context.timeline.lanes import CountSums, LaneGroup, Sums
 from tui.context.timeline.sizes import ContextSizes
 from tui.context.timeline.steps import LANES, Kind, Marks, RequestInput, TimelineStep
+from tui.context.timeline.totals import Totals
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field
 from tui.core.fact_words import break_reason
@@ -129,6 +130,7 @@ class SessionTimeline:
     refused: int = 0
     """Attempts that failed and are not billed, and those that may be: see `attempt_in`."""
     lost: int = 0
+    totals: Totals = field(default_factory=Totals)
     axis: TimeAxis = field(default_factory=TimeAxis)
     _work: _Work = field(default_factory=lambda: _Work())  # noqa: PLW0108 - it is defined below
 
@@ -291,6 +293,8 @@ class SessionTimeline:
             self._checked(step, command, data)
         place = self.put(step, "check" if step.verdict else "")
         if step.verdict:
+            if step.turned and step.verdict == "red":
+                self.totals.red_turns.append(place)
             self.reds.append(len(self.red_checks()))
         if step.files:
             self.changed.add(now, len(step.files))
@@ -414,6 +418,8 @@ def _prompt(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None
         work.prompts += 1
         step = TimelineStep("prompt", line.now, line.now, record.time, 0.0, label, record.id)
         step.number = work.prompts
+        if prompts := line.marks["prompt"].steps:
+            line.totals.end_prompt(line.prompt_costs[-1], prompts[-1])
         line.put(step, "prompt")
         line.prompt_costs.append(0.0)
 
@@ -503,6 +509,7 @@ def _cache_lost(line: SessionTimeline, step: TimelineStep, sent: RequestInput) -
         mark.usd = max(0.0, again - price.forecast(read=lost, prompt=prompt))
     mark.note = "worked out from the server's counts"
     line.put(mark, "context")
+    line.totals.add_break(mark)
 
 
 def _calls(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
@@ -612,6 +619,7 @@ def _compaction(line: SessionTimeline, record: Record, data: dict[str, Any]) -> 
     usage = Usage.from_json(data.get("usage"))
     step.usd = line.pay(step.model, usage) if usage.total else 0.0
     line.bar(line.put(step, "context"))
+    line.totals.compactions += 1
 
 
 def _aside(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
@@ -640,6 +648,7 @@ def _break(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
     step.note = "forecast" if step.usd else ""
     step.lost = break_reason(string_of(data.get("reason")))
     work.broken = line.put(step, "context")
+    line.totals.add_break(step, billed=False)
 
 
 def _billed(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
@@ -650,6 +659,7 @@ def _billed(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None
     step.tokens = _whole(data.get("tokens"))
     step.usd = float(usd) if isinstance(usd, int | float) else None if step.tokens else 0.0
     step.label, step.note = _words(record) or step.label, ""
+    line.totals.close_break()
     work.broken = -1
 
 
@@ -694,6 +704,7 @@ def _trouble(line: SessionTimeline, record: Record, data: dict[str, Any]) -> Non
     step = TimelineStep("trouble", line.now, line.now, record.time, 0.0, label, record.id)
     step.state = "stopped" if stopped else "failed"
     line.put(step, "trouble")
+    line.totals.stops += stopped
 
 
 def _recovery(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:

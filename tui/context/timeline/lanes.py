@@ -60,6 +60,11 @@ class Lane:
             busy -= after
         return max(0.0, min(1.0, busy / (end - start)))
 
+    @property
+    def busy(self) -> float:
+        """The seconds of all bars."""
+        return self._busy[-1]
+
     def failed(self, bars: range) -> bool:
         """True if one of the bars is of something that failed."""
         return bool(bars) and self._failed[bars.stop] > self._failed[bars.start]
@@ -113,10 +118,14 @@ class CountSums:
     """Whole numbers in their order, with the sum of any stretch of them."""
 
     values: array[int] = field(default_factory=lambda: array("q"))
+    peak: int = 0
+    """The place of the largest, the first of several."""
     _sums: array[int] = field(default_factory=lambda: array("q", [0]))
 
     def add(self, number: int) -> None:
         """Add a number after the others."""
+        if self.values and number > self.values[self.peak]:
+            self.peak = len(self.values)
         self.values.append(number)
         self._sums.append(self._sums[-1] + number)
 

@@ -162,27 +162,39 @@ class LiveAttribution:
 
     def follow(self, records: Sequence[Record], elsewhere: Sequence[Record] = ()) -> Attribution:
         """Take in the records of the branch, and those `elsewhere` in the session. Blocks."""
-        count = len(records)  # more may come meanwhile
-        same = len(elsewhere) == len(self._elsewhere) and self._count > 0
-        if not same or not continues(records, self._count, self._last):
-            self._begin(records[:count], elsewhere)
-        else:
-            for record in records[self._count : count]:
-                self._take(record, records)
-        self._count, self._last = count, records[count - 1] if count else None
+        for _ in self.reading(records, elsewhere):
+            pass
+        return self.so_far()
+
+    def so_far(self) -> Attribution:
+        """What the records that were taken in have cost."""
         return self._made.attribution()
 
-    def _begin(self, records: Sequence[Record], elsewhere: Sequence[Record]) -> None:
-        self._made, self._elsewhere, self._path = (
-            _Attributor(self._prices, self._cwd),
-            elsewhere,
-            [],
-        )
-        every = [*elsewhere, *records]
-        if elsewhere:
-            every.sort(key=lambda record: record.id)
-        for record, self._path in _paths(every):
-            self._made.take(record, self._path, billed=True)
+    def reading(
+        self, records: Sequence[Record], elsewhere: Sequence[Record] = ()
+    ) -> Iterator[float]:
+        """Take them in one by one; after each that is read for the first time, yield the share of
+        them that is taken in. One that is left off begins again."""
+        count = len(records)  # more may come meanwhile
+        same = len(elsewhere) == len(self._elsewhere) and self._count > 0
+        if same and continues(records, self._count, self._last):
+            for record in records[self._count : count]:
+                self._take(record, records)
+        else:
+            self._made, self._elsewhere = _Attributor(self._prices, self._cwd), elsewhere
+            self._path, self._count = [], 0
+            every = _in_order(records[:count], elsewhere)
+            for number, (record, self._path) in enumerate(_paths(every), 1):
+                self._made.take(record, self._path, billed=True)
+                yield number / len(every)
+        self._count, self._last = count, records[count - 1] if count else None
+
+    def billed(self, records: Sequence[Record], elsewhere: Sequence[Record] = ()) -> Attribution:
+        """The rows by prompt and by model only, which the bills alone tell: soon."""
+        made = _Attributor(self._prices, self._cwd)
+        for record in _in_order(records, elsewhere):
+            made.take_bills(record)
+        return made.attribution()
 
     def _take(self, record: Record, records: Sequence[Record]) -> None:
         """Take in a record at the end of the branch."""
@@ -191,6 +203,14 @@ class LiveAttribution:
             path = self._path = _path_to({one.id: one for one in records}, record.parent)
         self._made.take(record, path, billed=True)
         path.append(record)
+
+
+def _in_order(records: Sequence[Record], elsewhere: Sequence[Record]) -> list[Record]:
+    """Records of a branch and all others of the session, in the order of the file."""
+    every = [*elsewhere, *records]
+    if elsewhere:
+        every.sort(key=lambda record: record.id)
+    return every
 
 
 def _paths(records: Sequence[Record]) -> Iterator[tuple[Record, list[Record]]]:
@@ -274,6 +294,14 @@ class _Attributor:
         self._found.cut_off += billed and lost
         if not answered:
             self._owners.learn(record)
+
+    def take_bills(self, record: Record) -> None:
+        """Take in what the next record says of whole requests."""
+        for bill in bills_of(record):
+            self._begin_day(self._days.of(moment_of(bill.time)))
+            price = self._price(bill)
+            self._request(bill, price, Amount.of(bill.usage, price))
+        self._owners.learn_title(record)
 
     def attribution(self) -> Attribution:
         """What all records so far have cost. More can be taken in after it."""

@@ -134,13 +134,17 @@ class Owners:
         if record.type == "assistant":
             self.learn_calls(content_of(record))
         elif record.type in ("user", "notice"):
-            if is_prompt(record) and (title := title_of(record.data)) and title != CONTINUE:
-                self.titles.append(title)
+            self.learn_title(record)
             thing = _NOTICES if record.type == "notice" else _PROMPTS
             for block in content_of(record):
                 text = block.get("text")
                 if isinstance(text, str):
                     self._texts.setdefault(text, Owner(thing, len(self.titles)))
+
+    def learn_title(self, record: Record) -> None:
+        """Take in the title of a record, if it is a prompt."""
+        if is_prompt(record) and (title := title_of(record.data)) and title != CONTINUE:
+            self.titles.append(title)
 
     def learn_calls(self, content: Iterable[Block]) -> None:
         """Take in the calls in an answer's content."""

@@ -229,11 +229,9 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         facts = [prompts, f"{duration(known.now)} of work"]
         if known.spent.total or known.unpriced:
             facts.append(money(known.usd) if known.usd is not None else "cost not known")
-        if breaks := [one for one in known.context_changes() if one.kind == "break"]:
-            lost = sum(one.usd or 0.0 for one in breaks)
-            facts.append(
-                f"{plural(len(breaks), 'cache restart')}{f', {money(lost)}' if lost else ''}"
-            )
+        if lost := known.totals.lost()[0].values():
+            times, usd = sum(one.times for one in lost), sum(one.usd for one in lost)
+            facts.append(f"{plural(times, 'cache restart')}{f', {money(usd)}' if usd else ''}")
         if known.inputs.values:
             facts.append(f"{tokens(known.inputs.values[-1])} in the last request")
         if running := known.running():

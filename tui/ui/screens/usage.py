@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from time import perf_counter
 from typing import ClassVar, Final, Protocol
 
@@ -32,7 +32,7 @@ from tui.app.reports.usage_table import (
     table_head,
     total_line,
 )
-from tui.ui.screens.table_screen import TableDialog, tab_names
+from tui.ui.screens.table_screen import TableDialog, cut_rows, tab_names
 from tui.ui.widgets.keys import USAGE_KEYS, bindings
 from tui.ui.widgets.row_list import Part, RowList
 
@@ -48,6 +48,9 @@ _LOOKS: Final[dict[Look, str]] = {
 _AROUND: Final = 11
 _AROUND_TINY: Final = 2
 """Rows of the box besides the list, and those on the smallest screens."""
+_SAID: Final = 6
+_SAID_SHORT: Final = 2
+"""Rows of what is said of a row and of the session, and those on short screens."""
 _BUSY: Final = "Adding up what each request was made of…"
 _FOLLOW_S: Final = 1.0
 """Seconds between looks at what is new."""
@@ -63,8 +66,9 @@ class UsageSource(Protocol):
         """Another value as soon as there is something new to tell."""
         ...
 
-    def read(self) -> tuple[dict[str, UsageTable], Sequence[str]]:
-        """The rows of each grouping now, and what else there is to say. Blocks."""
+    def read(self) -> Iterator[tuple[dict[str, UsageTable], Sequence[str]]]:
+        """Yield the rows of each grouping, and what else there is to say: what is known meanwhile,
+        and in the end all. Each step blocks."""
         ...
 
     def summary(self) -> Sequence[str]:
@@ -135,13 +139,17 @@ class UsageScreen(TableDialog[None]):
     async def _fill(self) -> None:
         """Show the rows as soon as they are there. The cursor stays on its row, or at the end."""
         self._reading, self._version = True, self._usage.version
+        begun, known = perf_counter(), self._usage.read()
         try:
-            shown, cursor = self._shown.rows, self.rows.cursor
-            begun = perf_counter()
-            self._tables, self._notes = await asyncio.to_thread(self._usage.read)
-            self._rest = int((perf_counter() - begun) * _REST)
+            while (found := await asyncio.to_thread(next, known, None)) is not None:
+                self._tables, self._notes = found
+                self._show_new()
         finally:
             self._reading = False
+        self._rest = int((perf_counter() - begun) * _REST)
+
+    def _show_new(self) -> None:
+        shown, cursor = self._shown.rows, self.rows.cursor
         at_end = self._by_time and cursor >= len(shown) - 1
         self._show(cursor=None if not shown or at_end else self._place_of(shown[cursor].key))
 
@@ -195,7 +203,7 @@ class UsageScreen(TableDialog[None]):
         """The groupings; where there is no room for all, the one that is shown."""
         names = [NAMES[by] for by in GROUPED]
         whole = tab_names(names, NAMES[self._by])
-        if whole.cell_length <= self.size.width - 8:
+        if whole.cell_length <= self.rows.row_width:
             return whole
         place = f"  {GROUPED.index(self._by) + 1} of {len(GROUPED)}"
         return Content.assemble(
@@ -223,11 +231,17 @@ class UsageScreen(TableDialog[None]):
         if index >= len(table.rows):
             return
         said = [row_words(table.rows[index], self._total)]
-        if self._by_time and (dearest := dearest_words(table)):
+        width = self.rows.row_width
+        if self._by_time and (dearest := dearest_words(table, width, cell_len)):
             said.append(dearest)
         said += [*self._notes, *self._usage.summary()]
         colours = [(text, f"${_VARIABLES[look]}") for look, text in legend()]
-        self.put("about", Content("\n").join([Content.assemble(*colours), *map(Content, said)]))
+        lines, free = [Content.assemble(*colours)], (_SAID_SHORT if self.is_short else _SAID) - 1
+        for text in said:
+            if free > 0:
+                lines.append(line := cut_rows(Content(text), max(20, width), free))
+                free -= len(line.wrap(max(20, width)))
+        self.put("about", Content("\n").join(lines))
 
 
 _VARIABLES: Final[dict[Look, str]] = {
