@@ -135,7 +135,8 @@ def test_a_token_is_written_once_and_waited_for_once(opened: Open, tmp_path: Pat
     assert waits <= 4
     with traced(pid, tmp_path / "calls") as calls:
         stream(TOKENS)
-    assert sum(calls[name] for name in calls.keys() - _FREE) / TOKENS <= 18
+    # A frame takes two turns of the loop, so that a key comes between; some 17 on a quiet machine.
+    assert sum(calls[name] for name in calls.keys() - _FREE) / TOKENS <= 19.5
 
 
 def test_a_key_is_written_once_and_wakes_few(opened: Open, tmp_path: Path) -> None:
