@@ -105,11 +105,11 @@ class NightSpan:
 
 @dataclass(slots=True)
 class NightWork:
-    """What was asked of a session, and what it did."""
+    """The prompts of a session, and the work that came of them."""
 
     asked: list[NightPrompt] = field(default_factory=list[NightPrompt])
     left: int = 0
-    """How many of these were undone: they are on branches that were left."""
+    """The number of these that were undone: they are on branches that were left."""
     turns: int = 0
     """The others, and those of earlier that were worked on; and how many have a whole answer."""
     answered: int = 0
@@ -142,14 +142,14 @@ class SessionNight:
     green: dict[str, str] = field(default_factory=dict[str, str])
     """The checks that were green when last run, with the time."""
     spent: dict[str, Amount] = field(default_factory=dict[str, Amount])
-    """By model."""
+    """The bills of each model."""
 
     @property
     def amount(self) -> Amount:
         return total_of(self.spent.values())
 
     def count(self, kind: Kind) -> int:
-        """How many findings of a kind there are."""
+        """Count the findings of a kind."""
         return sum(row.times for row in self.rows if row.kind == kind)
 
     def to_json(self) -> dict[str, Any]:
@@ -231,11 +231,11 @@ class Morning:
         return found
 
     def total(self) -> Amount:
-        """What all sessions were billed for."""
+        """Sum up the bills of all sessions."""
         return total_of(session.amount for session in self.sessions)
 
     def by_model(self) -> dict[str, Amount]:
-        """What each model was billed for."""
+        """Sum up the bills of each model."""
         found: dict[str, Amount] = {}
         for session in self.sessions:
             for model, amount in session.spent.items():
@@ -278,5 +278,5 @@ class Morning:
 
 
 def money_words(amount: Amount) -> str:
-    """What an amount cost, in words: an unknown price is said."""
+    """Say the cost of an amount in words; a price that isn't known is said, too."""
     return cost(amount)

@@ -51,8 +51,8 @@ _NAMES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class NightPlaces:
-    """Where to look: the folders of the program, those of other agents, the workspace that is meant
-    (None for all)."""
+    """The places to look in: the program's folders, those of other agents, and the workspace that
+    is meant (None for all)."""
 
     home: Folders
     others: Mapping[importers.Format, Sequence[Path]]

@@ -111,7 +111,7 @@ def session_night(night: SessionNight, loaded: LoadedSession, setting: NightScop
     night.work.asked = [NightPrompt(one.id, one.time, _first_words(one)) for one in prompts]
     outcome = outcome_of(work.mine, work.steps)
     night.work.turns, night.work.answered = outcome.asked, outcome.answered
-    night.work.left = len(work.left(inside))
+    night.work.left = len(work.abandoned_prompts(inside))
     night.work.calls = sum(step.kind == "call" for step in work.steps)
     night.work.files = tuple(outcome.files)
     night.work.commits = [*work.commits()]
@@ -512,12 +512,12 @@ class _Work:
         for record in inside:
             if record.type == "rewind":
                 yield NightFinding("undone", _cut(_sentence(record)), record.id, record.time)
-        if left := self.left(inside):
+        if left := self.abandoned_prompts(inside):
             named = "; ".join(map(_first_words, left[:3]))
             words = f"{plural(len(left), 'prompt')} on branches that were left: {_cut(named)}"
             yield NightFinding("undone", words, left[0].id, left[0].time)
 
-    def left(self, inside: Iterable[Record]) -> list[Record]:
+    def abandoned_prompts(self, inside: Iterable[Record]) -> list[Record]:
         """The prompts on branches that were left."""
         return [one for one in inside if is_prompt(one) and one.id not in self.by_id]
 

@@ -1,4 +1,4 @@
-"""What all sessions were billed for, kept in the cache folder. Blocks.
+"""An index of the bills of all sessions, kept in the cache folder. Blocks.
 
 A session file is read again when its size or its time of change differs. Of each file only the
 lines with a bill are decoded, as long as it is one of ours without damage; any other is read as

@@ -69,7 +69,7 @@ class SharedCosts(Generic[_Key]):
         return left
 
     def settle(self) -> Iterable[tuple[_Key, Amount]]:
-        """Return what all parts have cost, by their keys. They stay, and begin anew."""
+        """Return what all parts have cost, by their keys. The parts stay; their costs are zero."""
         sums, _ = self._take_out(0)
         self._steps.clear()
         return sums

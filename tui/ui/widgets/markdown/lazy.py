@@ -95,7 +95,7 @@ class MarkedLines(Sequence[Line]):
             return self._own[row]
         line = self._made.get(row)
         if line is None:
-            if row >= len(self._lines):  # taken back to be drawn anew, with the next frame
+            if row >= len(self._lines):  # taken back; the next frame draws it again
                 return BLANK
             mark = self._others if row else self._first
             line = self._made[row] = prefixed(self._lines[row], mark)
