@@ -192,6 +192,30 @@ class TestSubAgents:
         assert tokens(found) == WHOLE + 510
         assert [bill.agent for bill in found[-1].bills] == ["Look."]
 
+    def test_one_that_another_session_names_counts_by_itself(self, home: Folders) -> None:
+        write(home, spent_session())
+        self.child(home, "cd34")
+        told = Told()
+        told.prompt("Look.")
+        told.tell("sub_agent", call_id="c1", session="cd34", state="done",
+                  spent=[{"model": HAIKU, "requests": 1, "usage": usage(1, 1)}])  # fmt: skip
+        write(home, told.records, "fedcba987654")
+        assert tokens(bills_in(home)) == WHOLE + 510 + 2
+
+    @pytest.mark.parametrize("gone", [True, False])
+    def test_one_is_counted_in_a_fork_of_a_session_that_is_lost(
+        self, home: Folders, gone: bool
+    ) -> None:
+        path = write(home, spent_session())
+        copies.fork(read(path), folders=home, clock=FakeClock())
+        self.child(home, "ab12")
+        if gone:
+            path.unlink()
+        else:
+            data = path.read_bytes()
+            path.write_bytes(data[: data.index(b'{"type":"sub_agent"') + 50])
+        assert tokens(bills_in(home)) == WHOLE
+
 
 def test_shares_are_kept_until_prices_change(
     home: Folders, monkeypatch: pytest.MonkeyPatch

@@ -124,11 +124,29 @@ def bills_in(
     files that are looked into."""
     with gc_pause():
         own = _known(home.cache, [*filter(among, scan(home))], progress)
-        counted = {id_ for _, about in own for id_ in about.counted}
-        children = filter(among, scan_children(home))
-        left = [file for file in children if id_of(Path(file[1])) not in counted]
+        left = [*_not_counted(filter(among, scan_children(home)), own)]
         children = _known(home.cache, left, _nobody, prune=False)
         return [*_once_each(own), *_of_parents(children, own)]
+
+
+def _not_counted(
+    children: Iterable[SessionFileState], own: Iterable[tuple[SessionFileState, SessionBills]]
+) -> Iterator[SessionFileState]:
+    """Yield the sub-agents' sessions whose bills are not in the record of the session that they
+    worked for; where that is gone or damaged, its forks have it, too."""
+    parents = {file[1]: about for file, about in own}
+    in_forks: dict[str, set[str]] = {}
+    for about in parents.values():
+        in_forks.setdefault(about.origin, set()).update(about.counted)
+    for file in children:
+        path = Path(file[1])
+        above = parent_of(path)
+        parent = parents.get(str(above))
+        counted = set(parent.counted if parent else ())
+        if parent is None or parent.state:
+            counted |= in_forks.get(id_of(above), set())
+        if id_of(path) not in counted:
+            yield file
 
 
 def _of_parents(
