@@ -186,6 +186,42 @@ def test_a_run_of_a_part_makes_the_rest_not_green(
     assert (f"Red when last run: {name}." in page.text) is red
 
 
+def test_a_check_is_red_in_each_folder_for_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night()
+    told.run("cd a && pytest", 1, "1 failed")
+    told.answer(usage(1, 1), call("b", "run_command", command="pytest", cwd="b"))
+    told.came("b", "run_command", "2 failed", exit_code=1)
+    told.run("pytest", 0, "5 passed")
+    told.run("cd a && pytest", 1, "1 failed")
+    told.ends()
+    written(told)
+    assert found(capsys, "red") == [
+        "pytest was red when last run: cd b && pytest (no later green run covered it)",
+        "pytest was red when last run: cd a && pytest",
+    ]
+    assert found(capsys, "claimed")[0].startswith("The model ended its turn while pytest was red.")
+
+
+def test_a_run_whose_end_nothing_tells_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night()
+    told.run('pytest -q > log; echo "$N passed"', 0, "5 passed")
+    told.ends()
+    path = written(told)
+    said_so = 'pytest gave no verdict when last run: pytest -q > log; echo "$N passed"'
+    assert found(capsys, "unknown") == [said_so]
+    assert verdict(capsys).endswith("so nothing was checked. But 1 not known.")
+    path.unlink()
+    told = Night()
+    told.run("pytest -q", 1, "1 failed")
+    told.run('pytest -q > log; echo "$N passed"', 0, "5 passed")
+    told.ends()
+    written(told)
+    assert found(capsys, "red") == [
+        "pytest was red when last run: pytest -q (a later run gave no verdict)"
+    ]
+    assert found(capsys, "unknown") == []
+
+
 @pytest.mark.parametrize(
     ("command", "failed"),
     [
@@ -411,6 +447,23 @@ class TestSubAgents:
         told.run("pytest -q", 0, "1 passed")
         told.ends()
         written_below(written(told), child, "fedcba987654")
+        assert found(capsys, "red") == []
+
+    def test_only_a_green_run_of_the_same_part_answers_it(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        child = Night("Write the lexer")
+        child.run("cd app && pytest", 1, "1 failed")
+        told = Night(now=child.now + timedelta(minutes=1))
+        told.run("pytest", 0, "1 passed")
+        told.run("cd app && pytest -k lexer", 0, "1 passed")
+        path = written(told)
+        below = written_below(path, child, "fedcba987654")
+        below.write_bytes(below.read_bytes().replace(b'"/w"', b'"/worktrees/1"'))
+        at(below, child.now)
+        assert len(found(capsys, "red")) == 1
+        told.run("cd app && pytest", 0, "1 passed")
+        written(told)
         assert found(capsys, "red") == []
 
     def test_what_one_changed_is_unchecked_unless_it_checked(

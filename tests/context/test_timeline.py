@@ -14,7 +14,8 @@ from tests.context.worked_session import MODEL, WorkedSession
 from tests.support.odd_records import VALUES, odd_session, whole_session
 from tui.agent.limits import session_cost
 from tui.context.timeline import SessionTimeline, TimelineStep
-from tui.context.timeline.checks import check_in, verdict_of
+from tui.context.timeline.check_line import check_in
+from tui.context.timeline.checks import verdict_of
 from tui.session.records import Record
 
 
@@ -32,15 +33,22 @@ def asked(session: WorkedSession, text: str = "Go on", after: float = 1) -> None
     session.add("user", after, content=[{"type": "text", "text": text}], text=text)
 
 
-def run(session: WorkedSession, command: str, code: int, output: str = "", n: int = 1) -> None:
+def run(
+    session: WorkedSession,
+    command: str,
+    code: int,
+    output: str = "",
+    n: int = 1,
+    tool: str = "run_command",
+) -> None:
     """A request that runs a command, with its result."""
-    call = {"type": "tool_use", "id": f"c{n}", "name": "run_command", "input": {"command": command}}
+    call = {"type": "tool_use", "id": f"c{n}", "name": tool, "input": {"command": command}}
     session.request(2, [call], 50)
     session.add(
         "tool_result",
         3,
         call_id=f"c{n}",
-        name="run_command",
+        name=tool,
         is_error=code != 0,
         content=[{"type": "text", "text": output}],
         seconds=3.0,
@@ -227,6 +235,26 @@ def test_a_check_is_known_by_its_command(command: str, check: str) -> None:
         ("set -o pipefail; pytest -q | cat; true", 0, "", ""),
         ("set -euo pipefail; pytest -q | cat", 0, "", "green"),
         ("echo $(pytest -q)", 0, "", ""),
+        ('pytest -q > log; echo "$N passed"', 0, "5 passed", ""),
+        ("pytest -q > log; printf '%d passed' 5", 0, "5 passed", ""),
+        ("pytest -q > log; echo -e '\\x35 passed'", 0, "5 passed", ""),
+        ("pytest -q > log; echo 5 'pas'sed", 0, "5 passed", ""),
+        ("pytest -q > log; echo $? passed", 0, "1 passed", ""),
+        ("pytest -q > new.log; cat old.log", 0, "5 passed", ""),
+        ("pytest -q >> log; cat log", 0, "5 passed", ""),
+        ("pytest -q | tail -3 old.log", 0, "5 passed", ""),
+        ("pytest -q | sed s/failed/passed/", 0, "5 passed", ""),
+        ("pytest -q | awk '{print $1 \" passed\"}'", 0, "5 passed", ""),
+        ("pytest -q > log; ruff check .", 0, "All checks passed!", ""),
+        ("./all.sh; pytest -q | tail -1", 0, "5 passed", ""),
+        ("test -d x || pytest -q", 0, "", ""),
+        ("test -d x || pytest -q", 0, "5 passed", "green"),
+        ("pytest -q > log 2>&1; tail -n 3 log", 0, "5 passed", "green"),
+        ("pytest -q 2>&1 | tee a.log | tail -3; grep -c passed a.log", 0, "5 passed", "green"),
+        ("echo '== tests'; pytest | tail -3; echo \"exit: $?\"", 0, "5 passed\nexit: 0", "green"),
+        ("cd x; A=1 pytest | sed -n '1,9p' | tail; echo done", 0, "5 passed", "green"),
+        ("cat > a.py <<'E'\nx\nE\npytest -q | tail -3", 0, "5 passed", "green"),
+        ("bash -c 'cd x; pytest -q | tail -3'", 0, "5 passed", "green"),
     ],
 )
 def test_a_check_behind_a_pipe_is_judged_by_what_it_says(
@@ -254,6 +282,57 @@ def test_a_check_is_green_again_with_that_of_the_project() -> None:
     run(session, "npm run check", 0, n=2)
     run(session, "npm test", 0, n=3)
     assert list(folded(session.records).reds) == [1, 2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "red"),
+    [
+        ("cd app && pytest", "pytest", True),
+        ("pytest", "cd app && pytest", True),
+        ("cd a && npm test", "cd b && npm test", True),
+        ("cd a && npx tsc", "npm run check", True),
+        ("cd a && npx tsc", "cd a && npm run check", False),
+        ("cd app && pytest", "(cd app; pytest)", False),
+        ("cd app && pytest", "cd /w/app/ && pytest -x", False),
+        ("pytest", "cd /w && pytest", False),
+        ("pytest", "cd app && make; cd - && pytest", False),
+        ("pytest", "(cd app && make) && pytest", False),
+        ("cd 'my app' && pytest", "cd my\\ app && pytest", False),
+        ("pytest app/t.py", "cd app && pytest t.py", False),
+        ("cd app && pytest t.py", "pytest app", False),
+        ("cd app && pytest", "pytest app", False),
+        ("pytest app", "pytest app -k parse", True),
+        ("cd $A && pytest", "cd $B && pytest", True),
+        ("bash -c 'cd app && pytest'", "pytest", True),
+    ],
+)
+def test_a_check_in_another_folder_is_another(before: str, after: str, red: bool) -> None:
+    session = WorkedSession()
+    asked(session)
+    run(session, before, 1, n=0)
+    run(session, after, 0, n=1)
+    made = SessionTimeline(cwd="/w")
+    made.extend(session.records)
+    assert bool(made.red_checks()) is red
+
+
+def test_a_shell_that_outlives_its_commands_stays_where_it_went() -> None:
+    session = WorkedSession()
+    asked(session)
+    run(session, "cd app && ls", 0, n=0, tool="Bash")
+    run(session, "pytest", 1, n=1, tool="Bash")
+    run(session, "cd .. && pytest", 0, n=2, tool="Bash")
+    assert folded(session.records).red_checks() == ["pytest"]
+    run(session, "cd app && pytest", 0, n=3, tool="Bash")
+    assert folded(session.records).red_checks() == []
+
+
+def test_a_check_that_was_refused_is_not_red() -> None:
+    session = WorkedSession()
+    asked(session)
+    run(session, "pytest", 1, n=0)
+    session.records[-1].data.update(summary="denied", details={})
+    assert folded(session.records).red_checks() == []
 
 
 def test_files_that_a_call_changed_are_named() -> None:

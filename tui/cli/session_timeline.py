@@ -73,7 +73,7 @@ class _TimedSession:
 
 
 def _timed(loaded: LoadedSession, prices: Mapping[str, Price]) -> _TimedSession:
-    made = SessionTimeline(prices)
+    made = SessionTimeline(prices, loaded.header.cwd)
     made.extend(loaded.branch)
     return _TimedSession(
         loaded, made, inner_timelines(loaded.branch, sub_agents_of(loaded), prices)

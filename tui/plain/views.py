@@ -341,7 +341,8 @@ async def timeline(frontend: PlainFrontend, prompt: str) -> None:
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
-    made = SessionTimeline(frontend.services.settings.now.prices)
+    prices, cwd = frontend.services.settings.now.prices, agent.session.header.cwd
+    made = SessionTimeline(prices, cwd)
     await asyncio.to_thread(made.extend, tuple(agent.session.records))
     if not made.steps:
         frontend.terminal.say("Nothing has happened yet.")

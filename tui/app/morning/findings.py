@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from tui.app.reports.usage_table import cost
+from tui.context.timeline import CheckRun
 from tui.context.usage import Amount, total_of
 from tui.core.clock import timestamp
 from tui.core.dataclass import dataclass, field
@@ -139,8 +140,9 @@ class SessionNight:
     last: str = ""
     work: NightWork = field(default_factory=NightWork)
     rows: list[NightFinding] = field(default_factory=list[NightFinding])
-    green: dict[str, str] = field(default_factory=dict[str, str])
-    """The checks that were green when last run, with the time."""
+    red: list[CheckRun] = field(default_factory=list[CheckRun])
+    green: list[CheckRun] = field(default_factory=list[CheckRun])
+    """The runs of checks that its verdicts are from."""
     spent: dict[str, Amount] = field(default_factory=dict[str, Amount])
     """The bills of each model."""
 

@@ -16,7 +16,7 @@ from tui.app.session_page.glance import REFUSED, answered, last_of, outcome_of
 from tui.app.session_report import Turn, allowed_by, models, turns
 from tui.context.frame import FRAME
 from tui.context.interrupted_calls import Interrupted, interrupted_calls
-from tui.context.timeline import SessionTimeline, TimelineStep, check_in, without_texts
+from tui.context.timeline import CheckRun, SessionTimeline, TimelineStep, check_in, without_texts
 from tui.core import facts
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field, replace
@@ -119,11 +119,11 @@ def session_night(night: SessionNight, loaded: LoadedSession, setting: NightScop
     night.work.checks = sum(bool(step.verdict) for step in work.steps)
     state, ended = work.end()
     night.state = f"{state}, file damaged" if loaded.findings else state
-    checks = work.timeline.last_checks().items()
-    night.green = {name: step.time for name, step in checks if step.verdict == "green"}
+    night.red, night.green = work.timeline.red_runs(), work.timeline.green_runs()
+    failed = [*work.failed()]
     night.rows += [
         *work.red(),
-        *work.failed(),
+        *failed,
         *work.errors(),
         *ended,
         *work.unfinished(),
@@ -131,6 +131,7 @@ def session_night(night: SessionNight, loaded: LoadedSession, setting: NightScop
         *work.unchecked(),
         *work.refused(inside),
         *work.undone(inside),
+        *work.unjudged(failed),
         *damage(loaded),
         *work.clock(inside, setting.now),
         *work.restarts(),
@@ -142,16 +143,22 @@ def session_night(night: SessionNight, loaded: LoadedSession, setting: NightScop
 
 def _add_sub_agent(night: SessionNight, child: SessionNight) -> None:
     """Add what a sub-agent did and left. A check that was green later, in the session that it
-    worked for, is not red any more."""
+    worked for, is not red any more; where it worked in a copy of the folder, in the same part."""
+    reds = {run.step.record: run for run in child.red}
     night.work.checks += child.work.checks
     night.work.calls += child.work.calls
     night.work.commits += child.work.commits
     for row in child.rows:
-        check = row.words.partition(" was red when last run")[0] if row.kind == "red" else ""
-        if row.kind in _OWN or night.green.get(check, "") > row.time:
+        if row.kind in _OWN or (row.kind == "red" and _is_green(night, child, reds[row.record])):
             continue
         words = f"Sub-agent {child.id}: {row.words}"
         night.rows.append(row._replace(words=words, command=child.command))
+
+
+def _is_green(night: SessionNight, child: SessionNight, red: CheckRun) -> bool:
+    """True if a red check of a sub-agent was green later in the session that it worked for."""
+    here = red._replace(scope=red.scope.moved(child.folder, night.folder))
+    return any(run.answers(here) and run.step.time > red.step.time for run in night.green)
 
 
 def damage(loaded: LoadedSession) -> Iterator[NightFinding]:
@@ -210,7 +217,7 @@ class _Work:
             records = records[: within[-1] + 1 if within else 0]
             loaded = replace(loaded, records=records)
         branch = loaded.branch
-        timeline = SessionTimeline(setting.prices)
+        timeline = SessionTimeline(setting.prices, loaded.header.cwd)
         timeline.extend(branch)
         work = cls(night, span, setting.known, records, branch, timeline, [], [], copied)
         work.sub_agents = setting.sub_agents
@@ -235,15 +242,20 @@ class _Work:
     # Red
 
     def red(self) -> Iterator[NightFinding]:
-        red = [step for step in self.timeline.last_checks().values() if step.verdict == "red"]
+        red = [run.step for run in self.timeline.red_runs()]
         places = {id(step): place for place, step in enumerate(self.timeline.steps)}
-        green = [step for step in self.timeline.steps if step.verdict == "green"]
+        runs = [step for step in self.timeline.steps if step.check]
         for step in red:
-            later = {one.check for one in green if places[id(one)] > places[id(step)]}
+            since = [one for one in runs if places[id(one)] > places[id(step)]]
+            later = {one.verdict for one in since if one.check == step.check}
+            why = ""
+            if "green" in later:
+                why = " (no later green run covered it)"
+            elif "" in later:
+                why = " (a later run gave no verdict)"
             yield NightFinding(
                 "red",
-                f"{step.check} was red when last run: {_cut(self._command(step))}"
-                + " (no later green run covered it)" * (step.check in later),
+                f"{step.check} was red when last run: {_cut(self._command(step))}{why}",
                 step.record,
                 step.time,
                 self._printed(step.record),
@@ -253,7 +265,7 @@ class _Work:
             return
         record, fact = last_of(last)
         said = _quoted(fact.text) if isinstance(fact, facts.AssistantMessage) else ""
-        names = ", ".join(step.check for step in red)
+        names = ", ".join(dict.fromkeys(step.check for step in red))
         words = f"The model ended its turn while {names} was red."
         yield NightFinding(
             "claimed",
@@ -265,7 +277,26 @@ class _Work:
     def _command(self, step: TimelineStep) -> str:
         """The command of a check, whole: a label is cut."""
         given = object_of(self.calls.get(step.call_id, {}).get("input"))
-        return string_of(given.get("command")) or step.label
+        command, cwd = string_of(given.get("command")), string_of(given.get("cwd"))
+        if cwd and command:
+            return f"cd {cwd} && {command}"
+        return command or step.label
+
+    def unjudged(self, failed: Collection[NightFinding]) -> Iterator[NightFinding]:
+        """The checks whose last run has no verdict, and is told nowhere else."""
+        last = {step.check: step for step in self.timeline.steps if step.check}
+        told = {row.record for row in failed} | self.in_background()
+        red = {run.step.check for run in self.timeline.red_runs()}
+        for step in last.values():
+            if not step.verdict and step.record not in told and step.check not in red:
+                words = f"{step.check} gave no verdict when last run: {_cut(self._command(step))}"
+                printed = self._printed(step.record)
+                yield NightFinding("unknown", words, step.record, step.time, printed)
+
+    def in_background(self) -> set[str]:
+        """The results that only say that a command goes on in the background."""
+        every = (one for one in self.branch if one.type == "tool_result")
+        return {one.id for one in every if object_of(one.data.get("details")).get("job")}
 
     def failed(self) -> Iterator[NightFinding]:
         """What was last tried without success, unless it is a check that has a verdict."""

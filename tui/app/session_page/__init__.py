@@ -69,7 +69,7 @@ def _page(
 
     branch, worth = loaded.branch, len(loaded.records) > _ALONE
     with in_fork(shared, [loaded.records], worth=worth) as shares:
-        timeline = SessionTimeline(prices)
+        timeline = SessionTimeline(prices, loaded.header.cwd)
         timeline.extend(branch)
         inner = inner_timelines(branch, sub_agents, prices)
         all_turns = [*turns(branch)]

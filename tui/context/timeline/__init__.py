@@ -4,7 +4,8 @@ SessionTimeline(prices).extend(records)       steps in order, bars by lane, mark
 inner_timelines(records, children, prices)    the same of the sub-agents' own sessions
 """
 
-from tui.context.timeline.checks import check_in, without_texts
+from tui.context.timeline.check_line import check_in, without_texts
+from tui.context.timeline.check_runs import CheckRun
 from tui.context.timeline.fold import MARKS, SessionTimeline
 from tui.context.timeline.inner import inner_timelines
 from tui.context.timeline.lanes import Lane, LaneGroup, Sums
@@ -14,6 +15,7 @@ from tui.context.timeline.steps import LANES, Kind, Marks, RequestInput, Timelin
 __all__ = [
     "LANES",
     "MARKS",
+    "CheckRun",
     "Kind",
     "Lane",
     "LaneGroup",

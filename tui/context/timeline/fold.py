@@ -14,14 +14,9 @@ from tui.context.failed_attempts import attempt_in
 from tui.context.labels import call_label, one_line
 from tui.context.record_index import continues
 from tui.context.timeline.axis import Passed, TimeAxis
-from tui.context.timeline.checks import (
-    Verdict,
-    check_in,
-    covers,
-    includes,
-    targets_of,
-    verdict_of,
-)
+from tui.context.timeline.check_line import check_in
+from tui.context.timeline.check_runs import CheckRun, CheckRuns
+from tui.context.timeline.checks import verdict_of
 from tui.context.timeline.lanes import CountSums, LaneGroup, Sums
 from tui.context.timeline.sizes import ContextSizes
 from tui.context.timeline.steps import LANES, Kind, Marks, RequestInput, TimelineStep
@@ -106,6 +101,8 @@ class SessionTimeline:
     """The timeline of one branch of a session. `prices` are the configured ones."""
 
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    cwd: str = ""
+    """The folder that the session began in, as far as it is known."""
     steps: list[TimelineStep] = field(default_factory=list[TimelineStep])
     anchors: array[float] = field(default_factory=lambda: array("d"))
     """Where each step was begun to be told; unlike its time, in the order of the steps."""
@@ -163,6 +160,15 @@ class SessionTimeline:
         steps = (self.steps[place] for place in self.marks["check"].steps)
         found = {step.check: step for step in steps if step.verdict == "green"}
         return found | self._work.checks.red_ones()
+
+    def red_runs(self) -> list[CheckRun]:
+        """The last red run of each check in each folder that no green one since then answered."""
+        red = self._work.checks.red
+        return [*{(run.step.check, run.scope.folder): run for run in red}.values()]
+
+    def green_runs(self) -> list[CheckRun]:
+        """The last green run of each check for each part of the project."""
+        return [*self._work.checks.green.values()]
 
     def running(self) -> list[TimelineStep]:
         """What has begun and not ended: the request, and the calls."""
@@ -288,9 +294,9 @@ class SessionTimeline:
         step.state, step.call_id = state, id_
         details = object_of(data.get("details"))
         step.files = _files(name, object_of(block.get("input")), details) if not state else ()
-        command = object_of(block.get("input")).get("command") if name in _COMMANDS else None
-        if isinstance(command, str) and data:
-            self._checked(step, command, data)
+        given = object_of(block.get("input"))
+        if name in _COMMANDS and data and data.get("summary") != "denied":
+            self._checked(step, name, given, data)
         place = self.put(step, "check" if step.verdict else "")
         if step.verdict:
             if step.turned and step.verdict == "red":
@@ -301,13 +307,18 @@ class SessionTimeline:
         if name != "task":
             self.bar(place, failed=bool(state) or step.verdict == "red")
 
-    def _checked(self, step: TimelineStep, command: str, data: dict[str, Any]) -> None:
+    def _checked(
+        self, step: TimelineStep, tool: str, given: dict[str, Any], data: dict[str, Any]
+    ) -> None:
+        """Judge a command that ran, if it is a check."""
+        checks, command = self._work.checks, string_of(given.get("command"))
+        folder = checks.folder_of(tool, given, self.cwd)
         step.check = check_in(command)
-        if not step.check:
-            return
-        step.verdict = verdict_of(command, data)
-        if step.verdict:
-            step.turned = self._work.checks.add(step, targets_of(command))
+        if step.check and (verdict := verdict_of(command, data)):
+            step.verdict = verdict
+            step.turned = checks.add(step, command, folder)
+        if not step.state:
+            checks.follow(tool, command, self.cwd)
 
     def _passed(self, record: Record, passed: Passed) -> None:
         """Say where the axis leaves time out, or where the clock jumped."""
@@ -358,7 +369,7 @@ class _Work:
     idle: float = 0.0
     """The seconds by the clock since then."""
     known: dict[str, ModelPrice | None] = field(default_factory=dict[str, "ModelPrice | None"])
-    checks: _Checks = field(default_factory=lambda: _Checks())  # noqa: PLW0108 - it is defined below
+    checks: CheckRuns = field(default_factory=CheckRuns)
     agents: dict[str, tuple[float, str]] = field(default_factory=dict[str, tuple[float, str]])
     jobs: dict[str, float] = field(default_factory=dict[str, float])
     broken: int = -1
@@ -802,35 +813,3 @@ def _number(value: object) -> float:
 
 def _whole(value: object) -> int:
     return value if isinstance(value, int) and 0 < value < 1 << 62 else 0
-
-
-@dataclass(slots=True)
-class _Checks:
-    """The state of each check, and the red runs that no later run has answered, with what they were
-    narrowed to."""
-
-    verdicts: dict[str, Verdict] = field(default_factory=dict[str, "Verdict"])
-    red: list[tuple[TimelineStep, tuple[str, ...]]] = field(
-        default_factory=list[tuple[TimelineStep, tuple[str, ...]]]
-    )
-
-    def red_ones(self) -> dict[str, TimelineStep]:
-        """The last red run of each check that is red."""
-        return {step.check: step for step, _ in self.red}
-
-    def add(self, step: TimelineStep, targets: tuple[str, ...]) -> bool:
-        """Add a run that has a verdict. True if the check turned with it."""
-        green = step.verdict == "green"
-
-        def answers(red: TimelineStep, wanted: tuple[str, ...]) -> bool:
-            if red.check == step.check:
-                return includes(targets, wanted)
-            return green and not targets and covers(step.check, red.check)
-
-        self.red = [one for one in self.red if not answers(*one)]
-        self.red += [] if green else [(step, targets)]
-        before = self.verdicts.get(step.check)
-        now = self.verdicts[step.check] = "red" if step.check in self.red_ones() else "green"
-        for other in [one for one in self.verdicts if green and covers(step.check, one)]:
-            del self.verdicts[other]
-        return before != now

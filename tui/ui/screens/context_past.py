@@ -360,6 +360,6 @@ def _folded(known: SessionTimeline, records: Sequence[Record]) -> SessionTimelin
     with gc_pause():
         if known.follow(records):
             return known
-        made = SessionTimeline(known.prices)
+        made = SessionTimeline(known.prices, known.cwd)
         made.extend(records)
         return made

@@ -95,7 +95,7 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         super().__init__()
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (SHORT, "-high"), (TALL, "-tall")]
         self._agent, self._prices, self._opener = agent, prices, opener
-        self.timeline = timeline or SessionTimeline(prices)
+        self.timeline = timeline or SessionTimeline(prices, agent.session.header.cwd)
         self._last, self._drawn, self._prompt = 0, 0, prompt
         self.notice = NoticeLine(id="notice")
         self._reading = False
@@ -160,7 +160,8 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
             with gc_pause():
                 known = self.timeline
                 if known.prices != self._prices or not known.follow(records[: known.count]):
-                    self.timeline = SessionTimeline(self._prices)
+                    cwd = self._agent.session.header.cwd
+                    self.timeline = SessionTimeline(self._prices, cwd)
                 while (count := self.timeline.count) < len(records):
                     self.timeline.extend(records[count : count + _SLICE])
                     if (count := self.timeline.count) >= max(_FIRST, 2 * drawn):

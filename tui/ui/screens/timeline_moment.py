@@ -70,7 +70,8 @@ class MomentOpener:
         if known is None:  # nobody else may add to it meanwhile
             known, frontend.timeline = frontend.timeline, None
         prices = frontend.services.settings.now.prices
-        screen = ContextPastScreen(agent, known or SessionTimeline(prices), record)
+        made = known or SessionTimeline(prices, agent.session.header.cwd)
+        screen = ContextPastScreen(agent, made, record)
 
         def keep(_: None) -> None:
             if timeline is None:
@@ -105,7 +106,7 @@ def _other(
 ) -> tuple[str, SessionTimeline]:
     """Read a session, and fold its records. Blocks. Raises SessionError."""
     loaded = importers.load(path) if foreign else read(path)
-    made = SessionTimeline(prices)
+    made = SessionTimeline(prices, loaded.header.cwd)
     with gc_pause():
         made.extend(loaded.branch)
     prompts = made.marks["prompt"].steps
