@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import shutil
+import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -139,6 +140,34 @@ def test_red_comes_first_and_the_models_claim_is_told_beside_it(
     page = Page(report(capsys, "--format", "html"))
     assert page.text.index("1 red, 1 ended while red") < page.text.index("Asked")
     assert "E assert 1 == 2" in page.text, "the record's own words are the evidence"
+
+
+def test_a_commit_that_git_does_not_know_is_only_said(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = home / "project"
+    place.mkdir()
+    subprocess.run(["git", "init", "-q", "-b", "main"], cwd=place, check=True)
+    words = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--allow-empty"]
+    when = os.environ | {"GIT_COMMITTER_DATE": timestamp(NOW)}
+    printed = subprocess.check_output([*words, "-m", "One"], cwd=place, env=when, text=True)
+    told = Night()
+    told.run("git commit --allow-empty -m One", 0, printed)
+    told.run("git commit -m Two", 0, "[main 1234567] Two")
+    told.run("git commit -qm Three", 0)
+    told.now = NOW
+    told.step = 0
+    told.run("git commit -qm One", 0)
+    told.ends()
+    written(told, cwd=str(place))
+    text = report(capsys)
+    assert "4 commits (2 only said by commands)" in text
+    assert f"Committed: {printed.split(']')[0][1:]}: One\n" in text
+    assert "Committed: main 1234567: Two (said by the command)" in text
+    assert "Committed: git commit -qm Three (said by the command)" in text
+    assert "Committed: git commit -qm One\n" in text
+    (place / ".git").rename(place / "away")
+    assert "4 commits (4 only said by commands)" in report(capsys)
 
 
 def test_what_turned_green_again_is_not_red(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from tui.app.morning import Morning, NightFinding, NightPlaces, NightSpan, morning_of
+from tui.app.morning import Morning, NightCommit, NightFinding, NightPlaces, NightSpan, morning_of
 from tui.app.morning.words import markdown_report, text_report
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
@@ -143,7 +143,8 @@ def _add_run(morning: Morning, state: RunState, *, active: bool) -> None:
     for task in state.tasks:
         night = by_id.get(task.session_id or "")
         if night is not None and task.change and task.status in {"completed", "unmerged"}:
-            night.work.commits.append(f"task {task.index + 1}: {task.change[:12]}")
+            words = f"task {task.index + 1}: {task.change[:12]}"
+            night.work.commits.append(NightCommit(words, task.change, in_git=True))
     morning.rows = [*dict.fromkeys(morning.rows)]
 
 

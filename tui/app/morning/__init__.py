@@ -5,7 +5,7 @@ consists of, `words` says it as lines or Markdown, `page` draws it. It is worked
 records; what a model says of its work counts for nothing.
 """
 
-from tui.app.morning.findings import Morning, NightFinding, NightSpan
+from tui.app.morning.findings import Morning, NightCommit, NightFinding, NightSpan
 from tui.app.morning.gather import NightPlaces, morning_of
 
-__all__ = ["Morning", "NightFinding", "NightPlaces", "NightSpan", "morning_of"]
+__all__ = ["Morning", "NightCommit", "NightFinding", "NightPlaces", "NightSpan", "morning_of"]

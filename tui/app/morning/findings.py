@@ -86,6 +86,21 @@ class NightPrompt(NamedTuple):
     words: str
 
 
+class NightCommit(NamedTuple):
+    """A commit that a command made, by its own words. `id` is what it printed, "" for nothing;
+    `time` is when it ended, after `seconds`. `in_git`: git knows it as made there."""
+
+    words: str
+    id: str = ""
+    time: str = ""
+    seconds: float = 0.0
+    in_git: bool = False
+
+    @property
+    def told(self) -> str:
+        return self.words if self.in_git else f"{self.words} (said by the command)"
+
+
 @dataclass(frozen=True, slots=True)
 class NightSpan:
     """The time that a report is about. `until` is None for one that goes up to now."""
@@ -116,7 +131,7 @@ class NightWork:
     answered: int = 0
     calls: int = 0
     files: tuple[str, ...] = ()
-    commits: list[str] = field(default_factory=list[str])
+    commits: list[NightCommit] = field(default_factory=list[NightCommit])
     checkpoints: int = 0
     checks: int = 0
     """Runs of tests, linters and builds."""
@@ -175,7 +190,10 @@ class SessionNight:
                 "answered": self.work.answered,
                 "calls": self.work.calls,
                 "files": list(self.work.files),
-                "commits": self.work.commits,
+                "commits": [
+                    {"text": one.words, "id": one.id or None, "in_git": one.in_git}
+                    for one in self.work.commits
+                ],
                 "checkpoints": self.work.checkpoints,
                 "checks": self.work.checks,
             },

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from tui.app.morning.findings import NightFinding, NightPrompt, NightSpan, SessionNight
+from tui.app.morning.findings import NightCommit, NightFinding, NightPrompt, NightSpan, SessionNight
 from tui.app.session_page.glance import REFUSED, answered, last_of, outcome_of
 from tui.app.session_report import Turn, allowed_by, models, turns
 from tui.context.frame import FRAME
@@ -483,7 +483,7 @@ class _Work:
 
     # Done, refused, undone
 
-    def commits(self) -> Iterator[str]:
+    def commits(self) -> Iterator[NightCommit]:
         """The commits that commands made, as they printed them."""
         for record in self.branch:
             if record.type != "tool_result" or not self.counts(record):
@@ -497,9 +497,12 @@ class _Work:
             if _NO_COMMIT.search(f"{command}\n{text}"):
                 continue
             named = _COMMITTED.findall(text)
-            yield from (f"{where}: {_cut(what)}" for where, what in named)
+            for where, what in named:
+                yield NightCommit(f"{where}: {_cut(what)}", where.rpartition(" ")[2])
             if not named:
-                yield _cut(one_line(command))
+                taken = record.data.get("seconds")
+                seconds = float(taken) if isinstance(taken, int | float) else 0.0
+                yield NightCommit(_cut(one_line(command)), "", record.time, seconds)
 
     def unchecked(self) -> Iterator[NightFinding]:
         """The files that were changed after the last check, if that was green."""

@@ -7,10 +7,19 @@ check ran is not that all is well.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
-from tui.app.morning.findings import FIGURES, RED, TITLES, Kind, Morning, NightFinding, SessionNight
+from tui.app.morning.findings import (
+    FIGURES,
+    RED,
+    TITLES,
+    Kind,
+    Morning,
+    NightCommit,
+    NightFinding,
+    SessionNight,
+)
 from tui.app.reports.usage_table import cost
 from tui.core.formatting import local, moment_of, plural
 from tui.core.paths import shorten
@@ -71,7 +80,7 @@ def done_words(morning: Morning) -> str:
         *([f"{plural(left, 'prompt')} undone"] * bool(left)),
         plural(sum(one.work.calls for one in nights), "call"),
         f"{plural(len({name for one in nights for name in one.work.files}), 'file')} changed",
-        plural(sum(len(one.work.commits) for one in nights), "commit"),
+        commits_words([commit for one in nights for commit in one.work.commits]),
         plural(sum(one.work.checkpoints for one in nights), "checkpoint"),
     ]
     if morning.tasks:
@@ -130,12 +139,18 @@ def done_of(night: SessionNight) -> str:
         *([f"{plural(night.work.left, 'prompt')} undone"] * bool(night.work.left)),
         plural(night.work.calls, "call"),
         f"{plural(len(night.work.files), 'file')} changed",
-        plural(len(night.work.commits), "commit"),
+        commits_words(night.work.commits),
         plural(night.work.checkpoints, "checkpoint"),
         plural(night.work.checks, "check"),
         cost(night.amount) if night.spent else "nothing billed",
     ]
     return ", ".join(parts)
+
+
+def commits_words(commits: Sequence[NightCommit]) -> str:
+    """Count commits, and those of them that only a command's output tells of."""
+    said = sum(not one.in_git for one in commits)
+    return plural(len(commits), "commit") + f" ({said:,} only said by commands)" * bool(said)
 
 
 def row_words(row: NightFinding) -> str:
@@ -230,7 +245,7 @@ def _session(night: SessionNight) -> Iterator[Line]:
     if night.work.files:
         yield "detail", f"Changed: {files_words(night)}"
     for commit in night.work.commits[:_FILES]:
-        yield "detail", f"Committed: {commit}"
+        yield "detail", f"Committed: {commit.told}"
     yield "command", opening(night)
 
 
