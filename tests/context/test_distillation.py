@@ -200,6 +200,44 @@ def test_a_skill_names_edits_in_a_row_once() -> None:
     ]
 
 
+def test_a_command_of_several_lines_stays_one() -> None:
+    store = Store()
+    command = "cat > a <<'END'\n  deep  ```\n\nEND\nmake  'a  b'"
+    one = FileStep({b"a": (None, store.entry(b"1"))}, "run", command)
+    check = GreenCheck("set -e\ngrep -q 'it\\' a", "", "c", 9)
+    text, _ = skill(distilled([one]), [check], [], session="s", title="t")
+    assert (
+        """
+1. Run this:
+
+   ````bash
+   cat > a <<'END'
+     deep  ```
+
+   END
+   make  'a  b'
+   ````
+"""
+        in text
+    )
+    assert (
+        """
+- This succeeds:
+
+  ```bash
+  set -e
+  grep -q 'it\\' a
+  ```
+"""
+        in text
+    )
+    text, _ = task_file([DistilledPrompt("Do it", "r", (check.command,))], session="s", title="t")
+    (task,) = parse(text.encode()).tasks
+    command = task.text.partition("succeeds: `")[2].removesuffix("`")
+    again = subprocess.check_output(["bash", "-c", f"echo {command[8:]}"], text=True)
+    assert again == f"{check.command}\n"
+
+
 def test_links_folders_modes_and_binary_files_come_along(tmp_path: Path) -> None:
     store = Store()
     folder = PathEntry(Kind.FOLDER, 0o755, 0, NEVER, None, ignored=False)

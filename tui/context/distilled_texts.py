@@ -13,7 +13,7 @@ from tui.context.distillation import Correction, DistilledStep, GreenCheck
 from tui.context.distilled_script import comment, source_of
 from tui.core.dataclass import dataclass
 from tui.core.redaction import mask
-from tui.core.text_cleaning import one_line
+from tui.core.text_cleaning import clean, one_line
 from tui.session.records import Record, is_prompt, title_of
 
 _NAME_CHARS: Final = 48
@@ -63,7 +63,7 @@ def task_file(prompts: Sequence[DistilledPrompt], *, session: str, title: str) -
             masked, count = mask(command)
             secrets += count
             end = "" if task.endswith(tuple(".!?:;")) else "."
-            task += f"{end} It is done when this succeeds: {_code(masked)}"
+            task += f"{end} It is done when this succeeds: {_code(_in_one_line(masked))}"
         lines += [_remark(f"prompt {prompt.record}"), f"- [ ] {task}"]
     return "\n".join(lines) + "\n", secrets
 
@@ -106,7 +106,10 @@ def skill(
             *_corrections(corrected),
         ]
     )
-    return mask(text + "\n")
+    written = [*(one.step.command for one in steps), *(one.command for one in checks)]
+    in_blocks = sum(mask(one)[1] for one in written if "\n" in one.strip())
+    text, secrets = mask(text + "\n")
+    return text, secrets + in_blocks
 
 
 def _steps(steps: Sequence[DistilledStep]) -> Iterator[str]:
@@ -118,13 +121,13 @@ def _steps(steps: Sequence[DistilledStep]) -> Iterator[str]:
         found = [one for _, one in row]
         first = found[0]
         if first.step.command:
-            yield f"{number}. Run {_code(first.step.command)}"
+            yield from _command(f"{number}. ", "Run {}", "Run this:", first.step.command)
         else:
             paths = dict.fromkeys(path for one in found for path in one.changes)
             names = ", ".join(_code(os.fsdecode(path)) for path in paths)
             yield f"{number}. Change {names}: {_prose(_wanted(first))}"
         more = f", and {len(found) - 1} more" if len(found) > 1 else ""
-        yield f"   {_remark(source_of(first) + more)}"
+        yield f"{' ' * len(f'{number}. ')}{_remark(source_of(first) + more)}"
 
 
 def _wanted(one: DistilledStep) -> str:
@@ -135,7 +138,8 @@ def _wanted(one: DistilledStep) -> str:
 def _checks(checks: Sequence[GreenCheck]) -> Iterator[str]:
     if checks:
         yield from ("", "## Checks", "")
-        yield from (f"- {_code(one.command)} succeeds." for one in checks)
+        for one in checks:
+            yield from _command("- ", "{} succeeds.", "This succeeds:", one.command)
 
 
 def _corrections(corrected: Sequence[Correction]) -> Iterator[str]:
@@ -146,10 +150,34 @@ def _corrections(corrected: Sequence[Correction]) -> Iterator[str]:
             yield f">\n> ({one.why}, record {_prose(one.record)})\n"
 
 
+def _command(mark: str, inline: str, above: str, command: str) -> Iterator[str]:
+    """The lines of an item of a list about a command; one of several lines is a block below it."""
+    lines = clean(mask(command)[0]).strip().encode("utf-8", "replace").decode().splitlines()
+    if len(lines) < 2:
+        yield f"{mark}{inline.format(_code(command))}"
+        return
+    indent, fence = " " * len(mark), "`" * max(3, _longest_ticks(command) + 1)
+    yield f"{mark}{above}"
+    yield from ("", f"{indent}{fence}bash", *(f"{indent}{one}".rstrip() for one in lines))
+    yield from (f"{indent}{fence}", "")
+
+
+def _in_one_line(command: str) -> str:
+    """A command of several lines as one that bash reads as the same."""
+    text = clean(command).strip()
+    if "\n" not in text:
+        return text
+    quoted = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    return f"bash -c $'{quoted}'"
+
+
+def _longest_ticks(text: str) -> int:
+    return max(map(len, re.findall(r"`+", text)), default=0)
+
+
 def _code(text: str) -> str:
     """A text as code in a line, whatever backticks are in it."""
-    line = one_line(text).encode("utf-8", "replace").decode()
-    longest = max(map(len, re.findall(r"`+", line)), default=0)
-    fence = "`" * (longest + 1)
+    line = clean(text).replace("\n", " ").strip().encode("utf-8", "replace").decode()
+    fence = "`" * (_longest_ticks(line) + 1)
     gap = " " if line.startswith("`") or line.endswith("`") or not line else ""
     return f"{fence}{gap}{line}{gap}{fence}"
