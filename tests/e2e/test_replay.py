@@ -428,6 +428,21 @@ def test_checks_that_tell_nothing_leave_a_case_out(
     assert "Its session can't be read" in reason(case)
 
 
+def test_a_check_whose_failure_is_hidden_is_not_added(
+    holdfast: Program, project: Path, suite: Path, script: Script
+) -> None:
+    hidden = TEST.replace("sh test.sh 2>&1 | tail -3", "sh test.sh || true")
+    turns = writes(42).replace(TEST, hidden)
+    assert hidden in turns
+    id_ = recorded(holdfast, script, turns, "Put the answer right.")
+    refused = holdfast("replay", str(suite), "--add", id_, code=1)
+    why = "Prompt 1: no check, since it may end with 0 where that fails: sh test.sh || true"
+    assert why in refused.stderr
+    assert "Prompt 1: left out. No check ended with 0 in its turn." in refused.stderr
+    assert not suite.exists()
+    assert project.is_dir()
+
+
 def test_what_cannot_be_replayed_is_refused_with_the_reason(
     holdfast: Program, project: Path, suite: Path, script: Script
 ) -> None:

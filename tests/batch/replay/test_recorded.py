@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui.batch.replay.recorded import is_check, relocated
+from tui.batch.replay.recorded import ends_as_its_check, is_check, relocated
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,33 @@ def test_commands_that_judge_are_checks(line: str) -> None:
 )
 def test_commands_that_look_or_prepare_are_none(line: str) -> None:
     assert not is_check(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "ends"),
+    [
+        ("pytest -q", True),
+        ("cd api && pytest && echo done", True),
+        ("cd api; pytest 2>&1 | tail -5", True),
+        ("ruff check .; pytest;", True),
+        ("pytest || exit 1", True),
+        ("set -e; pytest; echo done", True),
+        ("set -o pipefail; pytest | awk 1", True),
+        ("bash -c 'cd x; npm test'", True),
+        ("pytest -k 'a; b'", True),
+        ("pytest; true", False),
+        ("pytest || true", False),
+        ("pytest || echo 'exit 1'", False),
+        ("pytest\necho $?", False),
+        ("pytest -q | awk 1", False),
+        ("pytest & wait", False),
+        ("pytest && ruff check . || :", False),
+        ("pytest; git commit -m 'all tests pass'", False),
+    ],
+)
+def test_a_check_whose_failure_is_hidden_judges_nothing(line: str, ends: bool) -> None:
+    assert is_check(line)
+    assert ends_as_its_check(line) is ends
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
+from itertools import filterfalse
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ from tui.agent.limits import session_cost
 from tui.agent.prompts import HOOKS_SAY
 from tui.batch.replay.state import Figures
 from tui.batch.replay.suite import Case, name_of
+from tui.context.timeline import without_texts
 from tui.context.workspace_changes import checkpoint_at
 from tui.core.config import Price
 from tui.core.dataclass import dataclass
@@ -25,6 +27,7 @@ from tui.core.late_pattern import late_pattern
 from tui.core.messages import blocks_of, object_of, string_of, text_of, tool_calls
 from tui.core.paths import Folders
 from tui.core.redaction import mask
+from tui.core.text_cleaning import one_line
 from tui.session import catalog
 from tui.session.checkpoints.entries import CheckpointError
 from tui.session.checkpoints.not_stored import is_dependency, is_remade
@@ -48,6 +51,13 @@ _LOOKS: Final = late_pattern(
     r"\s*(?:cat|ls|grep|rg|find|head|tail|sed|wc|echo|mkdir|rm|cp|mv|touch|git|pip|npm i)(?:\s|$)"
 )
 """Commands that name a test and only look, or prepare something."""
+
+
+_JOINTS: Final = late_pattern(r"(&&|\|\||[;|\n]|(?<![&<>])&(?![&>]))")
+_STOPS: Final = late_pattern(r"(?:^|[;&\n])\s*set\s+-\w*e")
+_WHOLE_PIPES: Final = late_pattern(r"(?:^|[;&\n])\s*set\s+-\w*o\s+pipefail\b")
+_FAILS: Final = late_pattern(r"[\s({]*(?:(?:exit|return)\s+[1-9]|false\b)")
+"""What fails after `||`."""
 
 
 class NotReplayableError(HoldfastError):
@@ -104,7 +114,12 @@ def added(named: str, folders: Folders, known: Sequence[Case]) -> tuple[list[Cas
             continue
         if (case.session, case.prompt) in there:
             lines.append(f"Prompt {count}: it is in the suite already.")
-        elif case.checks or number is not None:
+            continue
+        for line in filterfalse(ends_as_its_check, _green_in(source.turn)):
+            shown = _here(one_line(mask(line)[0]), str(source.root))
+            why = "no check, since it may end with 0 where that fails"
+            lines.append(f"Prompt {count}: {why}: {shown}")
+        if case.checks or number is not None:
             cases.append(case)
             taken.add(case.name)
         else:
@@ -159,7 +174,8 @@ def _green(source: RecordedPrompt, *, later: bool) -> tuple[tuple[str, ...], str
     ends = [n for n in range(source.start + 1, len(source.branch)) if is_prompt(source.branch[n])]
     begin = source.start
     for end in [*ends, len(source.branch)]:
-        found = _green_in(source.branch[begin:end])
+        green = _green_in(source.branch[begin:end])
+        found = {line: place for line, place in green.items() if ends_as_its_check(line)}
         if found:
             last = max(found.values())
             until = source.branch[: begin + last + 1]
@@ -197,7 +213,27 @@ def _green_in(records: Sequence[Record]) -> dict[str, int]:
 
 def is_check(line: str) -> bool:
     """True if a command looks like one that judges the work: tests, types, lint."""
-    return any(_CHECK.search(part) and not _LOOKS.match(part) for part in _PARTS.split(line))
+    return any(map(_is_check, _PARTS.split(line)))
+
+
+def _is_check(part: str) -> bool:
+    return _CHECK.search(part) is not None and not _LOOKS.match(part)
+
+
+def ends_as_its_check(line: str) -> bool:
+    """True if a command fails where a check in it does; with `pytest; true` or `pytest || echo no`
+    it doesn't."""
+    words = without_texts(_SHOWN.sub("", line.strip()))
+    stops = ["&&", *";\n" * bool(_STOPS.search(words)), *"|" * bool(_WHOLE_PIPES.search(words))]
+    parts = _JOINTS.split(words)
+    for part, joint in zip(parts[::-2], [*parts[-2::-2], ""], strict=True):
+        if _is_check(part):
+            return True
+        fails = joint == "||" and _FAILS.match(part)
+        empty = joint in {";", "\n"} and not part.strip(" )}'\"")
+        if not (fails or empty or joint in stops):
+            return False
+    return False
 
 
 def _here(line: str, root: str) -> str:
