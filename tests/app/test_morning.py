@@ -30,7 +30,7 @@ from tui.session.records import Header, Record
 NOW = datetime.now(UTC).replace(microsecond=0)
 BEGUN = NOW - timedelta(hours=2)
 SINCE = ("--since", "3h")
-FORMS = ("text", "markdown", "html", "json")
+FORMS = ("text", "md", "html", "json")
 
 
 @pytest.fixture(autouse=True)
@@ -731,7 +731,7 @@ def test_what_sessions_contain_is_only_text(capsys: pytest.CaptureFixture[str], 
         assert len(page.ids) == len({*page.ids})
         assert not [name for name, _ in page.attributes if name.startswith("on")]
         assert "default-src 'none'" in text
-    if form == "markdown":
+    if form == "md":
         assert "<script" not in text.replace("\\<", "")
 
 
@@ -770,6 +770,14 @@ def test_a_report_is_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[
     report(capsys, "--format", "html", "-o", str(file))
     Page(file.read_text())
     assert main.main(["report", "-o", str(file)]) == 1
+
+
+def test_a_dash_is_standard_output(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(home)
+    assert report(capsys, "--format", "markdown", "-o", "-").startswith("# What ran\n")
+    assert not (home / "-").exists()
 
 
 def test_sessions_outside_of_the_span_are_not_read(

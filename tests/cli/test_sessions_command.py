@@ -279,6 +279,28 @@ def test_exports_are_masked_and_say_so(run: Run, path: Path, format_: str, tmp_p
         assert [value["type"] for value in values][:2] == ["session", "user"]
 
 
+@pytest.mark.parametrize("words", ["export", "report", "export --format markdown"])
+def test_a_dash_is_standard_output(
+    run: Run, path: Path, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plain = run(*words.replace("markdown", "md").split(), path)[1]
+    code, out, _ = run(*words.split(), path, "-o", "-")
+    assert (code, out) == (0, plain)
+    assert json.loads(run(*words.split(), path, "--out", "-", "--json")[1])["document"] == out
+    assert not (tmp_path / "-").exists()
+
+
+def test_a_copy_is_not_written_to_standard_output(
+    run: Run, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run("repair", path, "-o", "-")
+    assert code == 2
+    assert "Name a file." in err
+    assert not [*tmp_path.glob("-*")]
+
+
 @pytest.mark.parametrize(("at", "kept"), [("", 7), ("1", 1), ("2", 3), ("3", 4)])
 def test_fork_copies_the_way_to_a_message(run: Run, path: Path, at: str, kept: int) -> None:
     before = path.read_bytes()

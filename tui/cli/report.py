@@ -19,7 +19,7 @@ from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
 from tui.batch.report import why
 from tui.batch.state import RunFolder, RunState
-from tui.cli.session_io import reading_progress
+from tui.cli.session_io import file_of, reading_progress
 from tui.cli.usage import person_prices
 from tui.core.clock import SystemClock
 from tui.core.errors import UsageError
@@ -49,9 +49,10 @@ def run(options: Options) -> int:
     )
     _add_runs(morning)
     made = _made(morning, options)
-    if options.out is not None:
-        write_new(options.out.absolute(), made.text.encode("utf-8", "replace"))
-        note(f"Written to {shorten(options.out)}.")
+    out = file_of(options)
+    if out is not None:
+        write_new(out.absolute(), made.text.encode("utf-8", "replace"))
+        note(f"Written to {shorten(out)}.")
     else:
         print_data(made.text, end="")
     if made.secrets:
@@ -95,10 +96,10 @@ def _made(morning: Morning, options: Options) -> Exported:
             from tui.app.morning.page import morning_page  # noqa: PLC0415 - only where asked for
 
             return morning_page(morning)
-        case "markdown":
+        case "md":
             return markdown_report(morning)
         case _:
-            return text_report(morning, None if options.out else terminal_width(sys.stdout))
+            return text_report(morning, None if file_of(options) else terminal_width(sys.stdout))
 
 
 # Runs of task files

@@ -13,7 +13,7 @@ from typing import Any
 
 from tui.app.options.arguments import Options
 from tui.cli.own_loader import NotCheckedError, database_refusal, refusal
-from tui.cli.session_io import print_json
+from tui.cli.session_io import new_file_of, print_json
 from tui.core.dataclass import dataclass
 from tui.core.errors import SessionError, UsageError, os_error_as
 from tui.core.paths import expanded
@@ -67,7 +67,7 @@ def run(options: Options) -> int:
     if not options.target:
         raise UsageError("Which file?", hint="holdfast rescue PATH")
     path = expanded(options.target)
-    copy = Path(options.out) if options.out else path.with_suffix(f".rescued{path.suffix}")
+    copy = new_file_of(options) or path.with_suffix(f".rescued{path.suffix}")
     with open_session(path) as file, os_error_as(SessionError, f"Can't read {path}"):
         head = file.read(len(MAGIC))
         data = b"" if head == MAGIC else head + file.read()

@@ -19,7 +19,7 @@ from tui.app import launch_config
 from tui.app.confined_program import ProgramEnd
 from tui.app.options.arguments import Options
 from tui.app.scratch_commands import scratch_commands
-from tui.cli.session_io import loaded_branch, print_json
+from tui.cli.session_io import file_of, loaded_branch, print_json
 from tui.context.call_origin import origin_of
 from tui.context.distillation import (
     NETWORK,
@@ -39,7 +39,7 @@ from tui.core.dataclass import dataclass, replace
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.messages import blocks_of, object_of, string_of
-from tui.core.paths import folders
+from tui.core.paths import folders, shorten
 from tui.core.redaction import mask, mask_values
 from tui.core.standard_output import note, print_data
 from tui.core.workspace import Workspace
@@ -252,14 +252,15 @@ def _written(
 ) -> None:
     """Print what was made, or write it to a file, and say what it can't do."""
     data = made.text.encode("utf-8", "replace")
-    if options.out is not None:
-        copies.write_new(options.out.absolute(), data)
+    out = file_of(options)
+    if out is not None:
+        copies.write_new(out.absolute(), data)
     if options.json:
         told, secrets = mask_values(
             {
                 "as": options.sessions.shape or "script",
-                "written": str(options.out.absolute()) if options.out else None,
-                **({} if options.out else {"text": made.text}),
+                "written": str(out.absolute()) if out else None,
+                **({} if out else {"text": made.text}),
                 "steps": [
                     {
                         "source": source_of(one),
@@ -274,10 +275,10 @@ def _written(
         )
         print_json({**told, "secrets": made.secrets + secrets})
         return
-    if options.out is None:
+    if out is None:
         print_data(made.text, end="")
     else:
-        note(f"Written to {options.out}.")
+        note(f"Written to {shorten(out)}.")
     for line in made.cannot:
         note(f"It may not work everywhere: {line}.")
     if made.secrets:

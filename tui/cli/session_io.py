@@ -12,7 +12,7 @@ from tui.app.options.arguments import Options
 from tui.core.errors import SessionError, UsageError
 from tui.core.messages import string_of
 from tui.core.paths import folders
-from tui.core.standard_output import print_data
+from tui.core.standard_output import STDOUT, print_data
 from tui.session import catalog
 from tui.session.branches import on_branch
 from tui.session.reader import LoadedSession, read
@@ -30,6 +30,19 @@ def path_of(options: Options) -> Path:
     if not options.target:
         raise UsageError("Which session?", hint="`holdfast sessions list` shows their ids.")
     return catalog.resolve(options.target, folders())
+
+
+def file_of(options: Options) -> Path | None:
+    """Return the file that is to be written; None for standard output."""
+    return None if options.out in {None, STDOUT} else options.out
+
+
+def new_file_of(options: Options) -> Path | None:
+    """Return the file for a copy, None where it has its usual name. Raises UsageError for standard
+    output, which has no room for what is written beside it."""
+    if options.out == STDOUT:
+        raise UsageError("A copy can't be written to standard output.", hint="Name a file.")
+    return options.out
 
 
 def load(path: Path) -> LoadedSession:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from tui.app.options.arguments import Options
@@ -15,7 +19,7 @@ from tui.core.clock import SystemClock
 from tui.core.errors import SessionError, UsageError
 from tui.core.formatting import plural, size
 from tui.core.paths import expanded, folders, shorten
-from tui.core.standard_output import note, print_text
+from tui.core.standard_output import STDOUT, note, print_text
 from tui.core.text_cleaning import one_line
 from tui.session import importers
 
@@ -36,7 +40,29 @@ def pack_(options: Options) -> int:
             f"{path} belongs to another program, not Holdfast.",
             hint=f"Import it first: holdfast sessions import {path}",
         )
-    out = (options.out or Path(default_name(path))).absolute()
+    with _place(options, path) as out:
+        return _packed(options, path, out)
+
+
+@contextmanager
+def _place(options: Options, path: Path) -> Generator[Path]:
+    """The file for the pack: for standard output one that is copied there and removed. Raises
+    UsageError where a terminal would get it."""
+    if options.out != STDOUT:
+        yield (options.out or Path(default_name(path))).absolute()
+        return
+    if options.json or sys.stdout.isatty():
+        raise UsageError("A pack is no text.", hint="Redirect standard output, or name a file.")
+    with TemporaryDirectory() as folder:
+        out = Path(folder, default_name(path))
+        yield out
+        if out.exists():
+            with out.open("rb") as stream:
+                copyfileobj(stream, sys.stdout.buffer)
+
+
+def _packed(options: Options, path: Path, out: Path) -> int:
+    chosen = options.sessions
     secrets = "keep" if chosen.with_secrets else "redact" if chosen.redact else "refuse"
     done = pack(path, out, folders=folders(), clock=SystemClock(), secrets=secrets)
     if options.json:
@@ -64,7 +90,8 @@ def pack_(options: Options) -> int:
     note(f"Packed {_contents(done)} ({size(done.path.stat().st_size)}).")
     if done.manifest.gone:
         note(f"{plural(len(done.manifest.gone), 'full output')} had been deleted before.")
-    print_text(str(done.path))
+    if options.out != STDOUT:
+        print_text(str(done.path))
     return 0
 
 

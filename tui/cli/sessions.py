@@ -28,8 +28,10 @@ from tui.cli import (
     session_verify,
 )
 from tui.cli.session_io import (
+    file_of,
     load,
     loaded_branch,
+    new_file_of,
     path_of,
     print_json,
     reading_progress,
@@ -43,7 +45,7 @@ from tui.core.errors import SessionError, UsageError
 from tui.core.formatting import plural
 from tui.core.images import facts, of_block
 from tui.core.messages import blocks_of, text_of
-from tui.core.paths import folders
+from tui.core.paths import folders, shorten
 from tui.core.standard_output import note, print_data, print_text
 from tui.core.text_cleaning import clean
 from tui.core.workspace import worktree_of
@@ -208,11 +210,12 @@ def repair_(options: Options) -> int:
     messages, repaired = repair(history(loaded.branch).messages, tail="open")
     findings = (*loaded.findings, *repaired)
     written = backup = None
-    if not options.dry_run and (findings or options.out):
+    out = new_file_of(options)
+    if not options.dry_run and (findings or out):
         clock = SystemClock()
         header = copies.header_of(loaded, clock=clock)
         name = f"{clock.now():%Y%m%dT%H%M%SZ}-{header.id}.jsonl"
-        written = options.out.absolute() if options.out else path.absolute().with_name(name)
+        written = out.absolute() if out else path.absolute().with_name(name)
         backup = copies.write_repaired(loaded, header, messages, written)
     if options.json:
         return print_json(
@@ -283,21 +286,22 @@ def report(options: Options) -> int:
 
 def _written(options: Options, document: Exported) -> int:
     """Print a document, or write it to the file that is named."""
-    if options.out is not None:
-        copies.write_new(options.out.absolute(), document.text.encode("utf-8", "replace"))
+    out = file_of(options)
+    if out is not None:
+        copies.write_new(out.absolute(), document.text.encode("utf-8", "replace"))
     if options.json:
         print_json(
             {
-                "written": str(options.out.absolute()) if options.out else None,
+                "written": str(out.absolute()) if out else None,
                 "format": options.sessions.format,
                 "secrets": document.secrets,
-                **({} if options.out else {"document": document.text}),
+                **({} if out else {"document": document.text}),
             }
         )
-    elif options.out is None:
+    elif out is None:
         print_data(document.text, end="")
     else:
-        note(f"Exported to {options.out}.")
+        note(f"Written to {shorten(out)}.")
     if document.secrets:
         note(f"Removed {document.secrets} {'secret' if document.secrets == 1 else 'secrets'}.")
     return 0

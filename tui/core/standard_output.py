@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final, TextIO
 from unicodedata import east_asian_width
 
 from tui.core.text_cleaning import clean
 
+STDOUT: Final = Path("-")
+"""What standard output is called where a file is asked for."""
 _TEXT_MIN: Final = 40
 """Columns of text below which it stands under the head, not beside it."""
 

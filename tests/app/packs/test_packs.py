@@ -674,6 +674,20 @@ def test_the_commands(
     assert main(["sessions", "unpack"]) == 2
     assert main(["sessions", "unpack", "nothing.zip"]) == 4
     assert main(["sessions", "pack", id_, "--redact", "--with-secrets"]) == 2
+    assert main(["sessions", "pack", id_, "-o", "-", "--json"]) == 2
+
+
+def test_a_pack_goes_to_standard_output(
+    here: Machine, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id_ = read(talk(here, "one", files={"a.txt": "a"})).header.id
+    monkeypatch.chdir(here.work)
+    before = os.listdir()
+    assert main(["sessions", "pack", id_, "--out", "-"]) == 0
+    out, err = capfdbinary.readouterr()
+    assert out.startswith(b"PK")
+    assert err.startswith(b"Packed the session, ")
+    assert os.listdir() == before
 
 
 def test_a_refused_pack_says_why_and_how(

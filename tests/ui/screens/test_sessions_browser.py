@@ -201,7 +201,7 @@ async def test_export_says_where(world: World, key: str, suffix: str) -> None:
         await until(pilot, lambda: app.screen is not screen)
         await pilot.press(key)
         path = world.workspace / f"session-{world.rows[0].id}.{suffix}"
-        await until(pilot, lambda: "Exported to" in screen.notice.text)
+        await until(pilot, lambda: "Written to" in screen.notice.text)
         assert "fix the flaky test" in path.read_text(encoding="utf-8")
 
 

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from tui.app.session_repository import Format
     from tui.session.session import Session
 
-_FORMATS: Final[dict[str, Format]] = {"md": "md", "html": "html", "jsonl": "jsonl"}
+_FORMATS: Final[dict[str, Format]] = {
+    "md": "md",
+    "markdown": "md",
+    "html": "html",
+    "jsonl": "jsonl",
+}
 
 _INIT: Final = (
     "Look at this folder and write AGENTS.md for whoever works here next. Read the README, the"
@@ -82,7 +87,7 @@ async def export(conversation: Conversation, format_: str) -> None:
     root = conversation.services.workspace
     path, secrets = await asyncio.to_thread(_write, agent.session, root, wanted)
     removed = f"Removed {plural(secrets, 'secret')}." if secrets else ""
-    say(f"Exported to {shorten(path)}.", "success", hint=removed)
+    say(f"Written to {shorten(path)}.", "success", hint=removed)
 
 
 async def repair(conversation: Conversation, _: str) -> None:

@@ -163,7 +163,7 @@ class SessionsOptions:
     follow: bool = False
     build: str | None = None
     shape: Literal[
-        "", "script", "tasks", "skill", "porcelain", "notes", "text", "markdown", "html", "json"
+        "", "script", "tasks", "skill", "porcelain", "notes", "text", "md", "html", "json"
     ] = ""
     check: bool = False
 

@@ -37,7 +37,7 @@ MODES = ("ask", "edits", "plan")
 TRANSPORTS = ("http", "sse")
 SCOPES = ("user", "project")
 SHAPES = ("script", "tasks", "skill")
-REPORTS = ("text", "markdown", "html", "json")
+REPORTS = ("text", "md", "html", "json")
 GROUPINGS = (
     "day", "model", "repository", "session", "purpose", "prompt", "brought", "kind", "tool",
     "file", "server", "skill", "agent", "break",
@@ -277,7 +277,8 @@ _SCOPE = _flag(
     "--scope", "whose config.toml: yours (user), or this folder's (project)", choices=SCOPES
 )
 _BACKGROUND = Positional("ID", "target", "its id, or the start of it", "name")
-_OUT = _flag("--out PATH", "write to PATH")
+_COPY = _flag("-o --out FILE", "write to FILE")
+_OUT = _flag("-o --out FILE", "write to FILE; - is standard output")
 _BRANCH = _flag("--branch LEAF", "use another branch: an id from sessions tree, or its start")
 
 
@@ -337,7 +338,10 @@ COMMANDS = (
                 repeat=True,
             ),
             _flag("--status", "show the replays of SUITE so far"),
-            _flag("--junit FILE", "also write the results, as JUnit's XML, to FILE"),
+            _flag(
+                "--junit FILE",
+                "also write the results, as JUnit's XML, to FILE; - prints only these",
+            ),
             _JSON,
         ),
         Positional("SUITE", "suite", "the file of the suite (TOML)", "file"),
@@ -390,7 +394,7 @@ COMMANDS = (
         _flag("--yes", "send it without asking"),
         *_models(),
     ),
-    _sessions("repair", "write a repaired copy; never changes the original", _ID, _DRY_RUN, _OUT),
+    _sessions("repair", "write a repaired copy; never changes the original", _ID, _DRY_RUN, _COPY),
     _sessions(
         "import",
         "import another agent's session",
@@ -441,7 +445,7 @@ COMMANDS = (
         "pack",
         "put a session and all its parts into one file, to move it",
         _ID,
-        _flag("-o FILE", "write the pack to FILE", dest="out"),
+        _flag("-o --out FILE", "write the pack to FILE; - is standard output"),
         _flag("--with-secrets", "pack everything, even if it looks secret"),
         _flag("--redact", "mask what looks secret; the pack can't be verified then"),
     ),
@@ -527,14 +531,14 @@ COMMANDS = (
             _flag("--until WHEN", "up to then (now)"),
             _flag("--here", "only the sessions of this folder"),
             _flag("--format", "the form of the report (text)", choices=REPORTS, dest="shape"),
-            _flag("-o --out FILE", "write to FILE"),
+            _OUT,
             *_group(_FILES, _CWD),
         ),
     ),
     Command(
         ("rescue",),
         "mend another agent's session in its own format, as a copy",
-        (_OUT, _JSON),
+        (_COPY, _JSON),
         Positional("PATH", "target", "a session file", "session"),
     ),
     Command(

@@ -158,6 +158,14 @@ def _check(options: Options) -> None:
             sum((o.dry_run, batch.status, batch.reset)) > 1,
             "Use only one of --dry-run, --status and --reset.",
         ),
+        (
+            batch.summary == Path("-"),
+            "--summary needs a file: without a screen, the summary is printed anyway.",
+        ),
+        (
+            batch.junit == Path("-") and o.json,
+            "--json and --junit - can't both be standard output.",
+        ),
         (batch.cancel and not batch.batch_api, "--cancel needs --batch-api."),
         (
             batch.batch_api and o.models.practice,
@@ -330,7 +338,7 @@ def _settings(flag: Flag) -> dict[str, Any]:
     if not flag.takes_value:
         return {**common, "action": "store_const", "const": flag.const}
     if flag.choices:
-        return {**common, "choices": flag.choices}
+        return {**common, "type": _choice, "choices": flag.choices}
     valued = {**common, "metavar": flag.value, "type": _CONVERT[flag.kind]}
     if flag.optional:
         return {**valued, "type": str, "nargs": "?", "const": ""}
@@ -454,6 +462,10 @@ def _name(text: str) -> str:
     if text.strip():
         return text
     raise argparse.ArgumentTypeError("can't be empty.")
+
+
+def _choice(text: str) -> str:
+    return "md" if text == "markdown" else text
 
 
 def _path(text: str) -> Path:

@@ -49,7 +49,7 @@ from tui.core.git.door import GitError, git
 from tui.core.paths import expanded, folders, shorten
 from tui.core.redaction import mask
 from tui.core.signals import heeded_signals
-from tui.core.standard_output import hanging, terminal_width
+from tui.core.standard_output import STDOUT, hanging, print_data, terminal_width
 
 _MAX: Final = 10_000_000
 
@@ -231,9 +231,12 @@ async def _work(planned: ReplayPlan, options: Options) -> int:
 def _show(planned: ReplayPlan, state: ReplayState, running: ReplayRun, options: Options) -> None:
     reason = running.reason
     if options.batch.junit is not None:
-        path = options.batch.junit
+        path, results = options.batch.junit, report.junit(state)
+        if path == STDOUT:
+            print_data(results, end="")
+            return
         try:
-            replace_file(path, report.junit(state).encode())
+            replace_file(path, results.encode())
         except OSError as error:
             print_notice(f"Can't write the results to {path}: {error.strerror or error}.")
     if options.json:

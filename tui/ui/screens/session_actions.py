@@ -97,7 +97,7 @@ class SessionActions:
         format_ = cast("Format", chosen)
         path, secrets = await asyncio.to_thread(self.repository.export, picked.row, format_)
         removed = f"Removed {plural(secrets, 'secret')}." if secrets else ""
-        return ActionOutcome(f"Exported to {shorten(path)}.", hint=removed)
+        return ActionOutcome(f"Written to {shorten(path)}.", hint=removed)
 
     async def delete(self, picked: PickedSession) -> ActionOutcome | None:
         """Move the session to the trash, if the person confirms."""
