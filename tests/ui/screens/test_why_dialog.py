@@ -337,6 +337,9 @@ async def test_a_conversation_without_a_file_says_so(world: World) -> None:
     async with running(world) as (app, pilot):
         await begun(app, pilot)
         app.chat.conversation.focus()
+        await pilot.press("k")
+        await until(pilot, lambda: "y copy" in seen(app))
+        assert "B why" not in seen(app)
         await pilot.press("B")
         await until(pilot, lambda: "Choose an edit" in seen(app))
 
@@ -352,6 +355,13 @@ async def test_the_output_beside_the_conversation_answers(
         app.chat.output.focus()
         await until(pilot, lambda: "B why" in seen(app))
         assert await title_after_b(app, pilot) == f"Why src/module.py:{last}"
+        await pilot.press("escape")
+        app.chat.side.show("Run", "12 passed\n")
+        app.chat.conversation.focus()
+        await pilot.pause()
+        app.chat.output.focus()
+        await until(pilot, lambda: "12 passed" in seen(app) and "o open" in seen(app))
+        assert "B why" not in seen(app)
 
 
 async def test_a_file_that_is_shown_answers_for_its_first_line_in_sight(

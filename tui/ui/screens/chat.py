@@ -476,6 +476,9 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def on_descendant_focus(self) -> None:
         self._show_keys()
 
+    def on_conversation_view_item_selected(self) -> None:
+        self._show_keys()
+
     def _show_keys(self) -> None:
         """Show what the keys do; while the output covers the conversation, Esc leads back."""
         keys = footer.footer(self.focused, self._keys)

@@ -57,6 +57,7 @@ class ConversationReader(BaseScreen, Screen[None]):  # pyright: ignore[reportInc
 
     def on_conversation_view_item_selected(self, event: ConversationView.ItemSelected) -> None:
         event.stop()  # its outputs are not the chat's
+        self.show_head()
 
     def action_page(self, step: int) -> None:
         self.view.action_page(step)

@@ -124,6 +124,8 @@ def footer(focused: Widget | None, general: tuple[KeyHint, ...]) -> tuple[KeyHin
     if not names or "Prompt" in names:
         return general
     own = next((_KEYS[name] for name in names if name in _KEYS), ())
+    if not getattr(focused, "has_lines", True):
+        own = tuple(hint for hint in own if hint.key != "B")
     if not own and not {SEND, QUEUE} & set(general):
         return general  # those of a screen without a prompt
     stop = next((hint for hint in general if hint.key == "esc"), None)

@@ -149,7 +149,7 @@ class OutputSide(CachedVertical):
             ("m", "show" if self._masked else "hide"),
             ("y", "copy"),
             ("/", "find"),
-            ("B", "why"),
+            *((("B", "why"),) if self.output.has_lines else ()),
             ("v", "pager"),
             ("e", "editor"),
         )

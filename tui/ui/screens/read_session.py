@@ -92,7 +92,7 @@ class ReadSessionScreen(ConversationReader):
         keys: Keys = (
             ("r", "resume"),
             *((("f", "fork"),) if fork_command(self._step) else ()),
-            ("B", "why"),
+            *((("B", "why"),) if self.view.has_lines else ()),
             ("enter", "fold"),
             ("esc", "back"),
         )

@@ -24,6 +24,8 @@ DIFF_ROWS_MAX = 20_000
 """Rows of a diff that are drawn; the rest is counted."""
 
 _LOOKS = ("text", "note", "nothing")
+_HEAD = 3
+"""Lines after which a file's own have begun."""
 _NOTHING = "No output yet"
 
 
@@ -159,6 +161,15 @@ class OutputView(TextView):
         return wrap(spans, self._width) if self._prose else self._laid(spans)
 
     # Asking about a line
+
+    @property
+    def has_lines(self) -> bool:
+        """True if lines of a file are shown, which can be asked about."""
+        first = range(min(_HEAD, len(self._output)))
+        return (
+            self._diff is not None
+            or numbered_line(map(self._output.__getitem__, first)) is not None
+        )
 
     def asked_line(self) -> ShownLine | None:
         """Return the line of a file that a person asks about who sees what is in sight."""

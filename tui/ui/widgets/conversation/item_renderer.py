@@ -155,6 +155,13 @@ def draw(
             return _notice(item, width, styles)
 
 
+def has_file(item: Item) -> bool:
+    """True if a card shows lines of a file."""
+    if not isinstance(item, ToolItem):
+        return False
+    return bool(item.diff) or (item.name == _READ and isinstance(item.input.get("path"), str))
+
+
 def asked_line(item: ToolItem, rows: Sequence[int], width: int, styles: Styles) -> ShownLine | None:
     """Return the line of a file that a person asks about who sees these rows of a call's card,
     counted below its first one; None where its call has no file."""

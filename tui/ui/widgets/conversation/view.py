@@ -461,6 +461,12 @@ class ConversationView(ItemsView):
         else:
             self.say("Choose an edit or a file first.")
 
+    @property
+    def has_lines(self) -> bool:
+        """True if a card with lines of a file is in sight, which can be asked about."""
+        shown = {index for index, _ in self._viewport.rows}
+        return any(item_renderer.has_file(self._items[index]) for index in shown)
+
     def _asked_line(self, index: int) -> ShownLine | None:
         item, skipped = self._items[index], self._gap(index) + 1
         if not isinstance(item, ToolItem):
