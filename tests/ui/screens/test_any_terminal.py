@@ -16,11 +16,13 @@ from textual.widgets import OptionList
 from tests.support.world import World
 from tests.ui.screens.driving import WIDE, running, say, until
 from tests.ui.screens.test_recovery import failed
+from tui.app.reports.timeline_picture import TEXTURES
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen
 from tui.ui.screens.recovery import RecoveryScreen
 from tui.ui.toolkit.base_app import TooSmall, colourless
 from tui.ui.toolkit.console_glyphs import ALIKE, ConsoleGlyphs
+from tui.ui.widgets.context_meter import KINDS
 from tui.ui.widgets.row_list import RowList
 
 SMALL = (30, 8)
@@ -155,6 +157,9 @@ async def test_the_console_is_sent_no_glyph_that_its_fonts_lack(
             picture = app.export_screenshot()
             assert drawn in picture
             assert (kind == "linux") != bool(ALIKE.keys() & set(picture))
+    for fills in (TEXTURES.values(), [*(glyph for glyph, _ in KINDS.values()), "░"]):
+        shown = [ALIKE.get(one, one) for one in fills]
+        assert len({*shown}) == len(shown), "without colors, each part has a fill of its own"
     assert all(cell_len(lacking) == cell_len(instead) for lacking, instead in ALIKE.items())
 
 

@@ -145,7 +145,8 @@ async def test_a_request_that_cannot_be_rebuilt_is_told_by_its_kinds(tmp_path: P
         sent_as = whole._agent.session.records
         records = [replace(one, data={}) if one.type == FRAME else one for one in sent_as]
         agent: Any = SimpleNamespace(
-            session=SimpleNamespace(records=records), models=SimpleNamespace(window=200_000)
+            session=SimpleNamespace(header=SimpleNamespace(cwd="/w"), records=records),
+            models=SimpleNamespace(window=200_000),
         )
         screen = ContextPastScreen(agent, SessionTimeline({}))
         await pilot.app.push_screen(screen)

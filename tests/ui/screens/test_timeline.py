@@ -49,7 +49,7 @@ async def looking(
     """The timeline of records, which may grow."""
     app, grown = app_of(World()), list(records)
     agent: Any = SimpleNamespace(
-        session=SimpleNamespace(records=grown),
+        session=SimpleNamespace(header=SimpleNamespace(cwd="/w"), records=grown),
         sub_agents=SimpleNamespace(of_call=dict[str, Any]().get),
         checkpoints=None,
     )
@@ -311,6 +311,11 @@ async def test_every_size_has_whole_words_and_no_row_is_too_wide() -> None:
             assert {len(row) for row in rows} == {size[0]}
             assert any("prompt" in row for row in rows)
             assert all(len(line) <= size[0] - 2 for line in words(screen).splitlines())
+
+
+async def test_the_keys_of_a_usual_terminal_name_the_sums() -> None:
+    async with looking(WorkedSession().made(2, 3), (80, 24)) as (screen, _, _grown):
+        assert words(screen, "keys").endswith("s sums   n prompt   b break   t checks   esc back")
 
 
 async def test_without_colors_the_parts_differ_by_their_characters(monkeypatch: Any) -> None:

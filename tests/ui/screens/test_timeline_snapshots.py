@@ -26,7 +26,9 @@ def at(*keys: str, turns: int = 12) -> Callable[[Stage], Shot]:
         app = here(pilot.app)
         await until(pilot, lambda: session_open(app))
         agent: Any = SimpleNamespace(
-            session=SimpleNamespace(records=WorkedSession().made(turns, 12))
+            session=SimpleNamespace(
+                header=SimpleNamespace(cwd="/w"), records=WorkedSession().made(turns, 12)
+            )
         )
         screen = TimelineScreen(agent, {}, MomentOpener(app.frontend))
         await app.push_screen(screen)
@@ -45,7 +47,7 @@ def then(stage: Stage) -> Shot:
         await until(pilot, lambda: session_open(app))
         agent = await worked(stage.folder)
         records = [replace(one, time="2026-11-24T12:08:00Z") for one in agent.session.records]
-        session = SimpleNamespace(records=records)
+        session = SimpleNamespace(header=SimpleNamespace(cwd="/w"), records=records)
         shown: Any = SimpleNamespace(session=session, models=agent.models)
         past = ContextPastScreen(shown, SessionTimeline({}))
         await app.push_screen(past)

@@ -97,7 +97,7 @@ def test_the_bar_is_as_wide_as_asked(count: int, parts: dict[str, int], width: i
 
 def test_the_bar_is_in_proportion_and_marks_80_percent() -> None:
     state = ContextMeasured(100_000, 0, 0, 200_000, {"system": 50_000, "results": 50_000})
-    assert bar(state, 40).plain == "▓" * 10 + "▒" * 10 + "░" * 12 + "│" + "░" * 7
+    assert bar(state, 40).plain == "▓" * 10 + "▞" * 10 + "░" * 12 + "│" + "░" * 7
 
 
 def test_the_meter_tells_measured_from_estimated() -> None:

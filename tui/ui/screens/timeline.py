@@ -43,14 +43,13 @@ _FIRST: Final = 1000
 _SORTS: Final = {"prompt": "prompt", "context": "cache restart", "trouble": "trouble"}
 _KEYS: Final[Keys] = (
     ("enter", "open"),
-    ("← →", "time"),
-    ("↑ ↓", "step"),
+    ("← → ↑ ↓", "move"),
+    ("s", "sums"),
     ("n", "prompt"),
     ("b", "break"),
-    ("t", "red/green"),
-    ("s", "sums"),
+    ("t", "checks"),
+    ("e", "then"),
     ("+ -", "zoom"),
-    ("e", "context then"),
     ("c", "compare"),
     ("w", "files then"),
     ("x", "trouble"),

@@ -12,7 +12,7 @@ from textual.filter import LineFilter
 SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 ALIKE: Final[Mapping[str, str]] = {
-    "✓": "+", "◆": "■", "◇": "·", "▌": "┃", "▐": "┃", "▓": "▒", "▀": "█", "▄": "█",
+    "✓": "+", "◆": "■", "◇": "·", "▌": "┃", "▐": "┃", "▓": "#", "▞": "=", "▀": "█", "▄": "█",
     **dict.fromkeys("▁▂▃", "_"), **dict.fromkeys("▅▆▇", "█"),
     **dict(zip("○◌◦◍◐▪▚▏▎✂⋯⌕↪↻‖", "o·o**■%│┃x…/→»║", strict=True)),
     **dict(zip(SPINNER, "|/-\\" * 3, strict=False)),

@@ -20,7 +20,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "tools": ("▒", "$text-accent"),
     "memory": ("▚", "$text-warning"),
     "messages": ("█", "$text-primary"),
-    "results": ("▒", "$text-success"),
+    "results": ("▞", "$text-success"),
 }
 """The glyph and style of each part of the context: distinguished by shape as well as by color."""
 
