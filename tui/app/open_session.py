@@ -120,7 +120,13 @@ async def _open(conversation: Conversation, choice: SessionChoice, *, fallback: 
             return
         if wanted is None and conversation.agent:
             return
-        choice = wanted or SessionChoice()
+        choice = wanted or _new_instead(conversation)
+
+
+def _new_instead(conversation: Conversation) -> SessionChoice:
+    """A new session in the place of the one that was wanted."""
+    conversation.give_up_session()
+    return SessionChoice()
 
 
 async def _accept(

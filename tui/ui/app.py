@@ -244,8 +244,8 @@ class HoldfastApp(ThemedApp):
         if self.ready:
             from tui.app.commands.effort import next_effort  # noqa: PLC0415 - on demand
 
-            await self.conversation.settle()
-            await next_effort(self.conversation, step)
+            if await self.conversation.settle():
+                await next_effort(self.conversation, step)
 
     async def action_interrupt(self) -> None:
         """Ctrl+C: stop what runs, else clear the prompt, else quit at the second press. A prompt
@@ -589,7 +589,9 @@ class HoldfastApp(ThemedApp):
             await self.frontend.command_settled()
             self.call_later(self._take_up_early)
             return
-        await self.conversation.settle()
+        if not await self.conversation.settle():
+            self._forget_early()
+            return
         uncovered = asyncio.Event()
         screens = cast("Signal[Screen[Any]]", self.screen_change_signal)  # pyright: ignore[reportUnknownMemberType]
 
@@ -612,10 +614,13 @@ class HoldfastApp(ThemedApp):
             return
         self._early_goes_on = False
         held = list(self.early)
+        self._forget_early()
+        await self.take_up(held)
+
+    def _forget_early(self) -> None:
         self.early.clear()
         if any(what_for in self.chat.notice.text for what_for in _WAITING):
             self.chat.notice.clear()
-        await self.take_up(held)
 
     def _wait(self, text: str) -> None:
         """Keep a text until `ready`, and show that it waits."""

@@ -299,3 +299,23 @@ async def test_K47_a_session_that_was_elevated_asks_before_it_is_again(
         await pilot.press(key)
         await until(pilot, lambda: app.screen is app.chat)
         await until(pilot, lambda: world.agent.directives.elevated == bool(sent))
+
+
+@pytest.mark.parametrize("key", ["f9", "f2", "f5"])
+async def test_B44_a_key_meant_for_a_session_that_is_left_opens_nothing(
+    world: World, key: str
+) -> None:
+    world.add_row("busy", hours=1)
+    world.refusals.append(SessionInUseError("It is open in process 1."))
+    app = app_of(world, choice=SessionChoice(world.rows[0].path))
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+        world.clock.elapsed += 1
+        await pilot.press(key)
+        world.clock.elapsed += 1
+        await pilot.press("escape")
+        await until(pilot, lambda: app.conversation.agent is not None)
+        await app.frontend.command_settled()
+        await pilot.pause()
+        assert app.screen is app.chat
+        assert "Effort is now" not in app.chat.notice.text
