@@ -72,7 +72,7 @@ class Conversation:
         self._work = Work()
         self._without_session = False  # none could be opened
         self._settled = asyncio.Event()
-        self._given_up = 0  # sessions that were wanted and not opened
+        self.given_up = 0  # sessions that were wanted and not opened: what waits was meant for them
         self._ports: asyncio.Task[None] | None = None
         self._ports_said = set[int]()
         self._leave_requests = 0
@@ -102,13 +102,9 @@ class Conversation:
     async def settle(self) -> bool:
         """Wait until what was pressed before a session was open can act. False where it was meant
         for one that isn't opened after all."""
-        given_up = self._given_up
+        given_up = self.given_up
         await self._settled.wait()
-        return given_up == self._given_up
-
-    def give_up_session(self) -> None:
-        """Open another session than the one that was wanted: what waits wasn't meant for it."""
-        self._given_up += 1
+        return given_up == self.given_up
 
     def open_agent(self, *, to_write: bool = False) -> Agent | None:
         """The agent of the open session, and if that is `to_write`, only of one that takes it; else

@@ -125,7 +125,7 @@ async def _open(conversation: Conversation, choice: SessionChoice, *, fallback: 
 
 def _new_instead(conversation: Conversation) -> SessionChoice:
     """A new session in the place of the one that was wanted."""
-    conversation.give_up_session()
+    conversation.given_up += 1
     return SessionChoice()
 
 

@@ -19,7 +19,7 @@ from tui.core.workspace import checkout_of
 _SLACK_S = 2.0
 
 
-def look_up_commits(nights: Iterable[SessionNight]) -> None:
+def verify_commits(nights: Iterable[SessionNight]) -> None:
     """Mark the commits that git knows as made in the repository of their session's folder."""
     known: dict[str, Mapping[str, int]] = {}
     for night in nights:

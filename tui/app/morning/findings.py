@@ -97,7 +97,7 @@ class NightCommit(NamedTuple):
     in_git: bool = False
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         return self.words if self.in_git else f"{self.words} (said by the command)"
 
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from tui.app import background
 from tui.app.background import BackgroundSession
-from tui.app.morning.commits import look_up_commits
+from tui.app.morning.commits import verify_commits
 from tui.app.morning.findings import Morning, NightFinding, NightSpan, SessionNight
 from tui.app.morning.session_night import LiveSession, NightScope, damage, session_night
 from tui.app.reports.usage_table import unknown_prices
@@ -105,7 +105,7 @@ def morning_of(
                 morning.sessions.append(night)
             elif _is_odd(night, loaded, span) and not copied:
                 morning.sessions.append(night)
-    look_up_commits(morning.sessions)
+    verify_commits(morning.sessions)
     _commands(morning, unattended_commands(home))
     morning.sessions.sort(key=lambda one: one.first)
     models = [model for model, amount in morning.by_model().items() if amount.unpriced]

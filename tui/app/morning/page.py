@@ -331,7 +331,7 @@ def _part(night: SessionNight, anchors: _Anchors, text: PageText) -> str:
         )
         body.append(f"<h3>Asked</h3><ul>{items}{_more(len(night.work.asked))}</ul>")
     done = [f"Changed: {files_words(night)}"] if night.work.files else []
-    done += [f"Committed: {one.told}" for one in night.work.commits[:_ROWS]]
+    done += [f"Committed: {one.label}" for one in night.work.commits[:_ROWS]]
     if done:
         body.append(
             f"<h3>Done</h3><ul>{''.join(f'<li>{text.label(one, 900)}</li>' for one in done)}</ul>"

@@ -245,7 +245,7 @@ def _session(night: SessionNight) -> Iterator[Line]:
     if night.work.files:
         yield "detail", f"Changed: {files_words(night)}"
     for commit in night.work.commits[:_FILES]:
-        yield "detail", f"Committed: {commit.told}"
+        yield "detail", f"Committed: {commit.label}"
     yield "command", opening(night)
 
 
