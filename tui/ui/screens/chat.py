@@ -476,7 +476,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def on_descendant_focus(self) -> None:
         self._show_keys()
 
-    def on_conversation_view_item_selected(self) -> None:
+    def _on_conversation_view_item_selected(self) -> None:
         self._show_keys()
 
     def _show_keys(self) -> None:
