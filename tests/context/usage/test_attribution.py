@@ -147,7 +147,19 @@ class TestWhatEachThingCost:
         # 24,260 tokens were cached; of the next request's 23,009 only 2,000 were read.
         assert isclose(found["mask"].usd, 21_000 * 4.8e-6 + 9 * 3.8e-6, rel_tol=1e-6)
         assert isclose(found["cache expired"].usd, 24_500 * 4.8e-6, rel_tol=1e-6)
-        assert set(found) == {"", "mask", "cache expired"}
+        assert set(found) == {"", "mask", "cache expired", "another model"}
+
+    def test_a_first_request_to_another_model_is_paid_anew(self) -> None:
+        """10,000 tokens were cached for the one model: the other one writes them again."""
+        session = Told()
+        session.prompt("Go on")
+        session.answer(usage(0, 0, 10_000), model=HAIKU)
+        session.answer(usage(0, 0, 12_000), model=OPUS)
+        session.answer(usage(0, 0, 500, 12_000), model=OPUS)
+        session.answer(usage(0, 0, 2_500, 10_000), model=HAIKU)
+        found = rows(session.records, "break")
+        assert isclose(found["another model"].usd, 10_000 * 4.8e-6, rel_tol=1e-6)
+        assert set(found) == {"", "another model"}
 
     def test_answers_thinking_and_calls_share_the_output(self) -> None:
         found = rows(spent_session(), "kind")

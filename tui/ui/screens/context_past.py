@@ -19,11 +19,11 @@ from tui.app.reports.context_changes import (
     changes_between,
     request_diff,
 )
-from tui.app.reports.timeline import moment_lines, moment_title, parts_change, parts_lines
+from tui.app.reports.timeline import AROUND, moment_lines, moment_title, parts_change, parts_lines
 from tui.context.masks import record_of
 from tui.context.past_context import UNTOLD, ContextThen, estimated_at, seen_at
 from tui.context.request_replay import RequestReplay
-from tui.context.timeline import RequestInput, SessionTimeline, TimelineStep
+from tui.context.timeline import RequestInput, SessionTimeline, TimelineStep, next_around
 from tui.context.token_ledger import Kind
 from tui.core.formatting import money, plural, tokens
 from tui.core.gc_pause import gc_pause
@@ -281,12 +281,14 @@ class ContextPastScreen(TableScreen[None]):
     def action_mark(self, sort: str, by: int) -> None:
         """Go to the first request after the next mark of a sort, or after the previous one."""
         steps, marks = self.timeline.requests.steps, self.timeline.marks[sort].steps
-        after = sorted({bisect_right(steps, mark - 1) for mark in marks})
-        beyond = [place for place in after if (place - self.place) * by > 0 and place < len(steps)]
-        if beyond:
-            self._go(min(beyond) if by > 0 else max(beyond))
-        else:
-            self.notice.say(f"No {'later' if by > 0 else 'earlier'} {_SORTS[sort]}.")
+        after = {bisect_right(steps, mark - 1) for mark in marks} - {len(steps)}
+        at = self.place
+        if (place := next_around(sorted(after), at, by)) is None:
+            self.notice.say(f"No other {_SORTS[sort]}.")
+            return
+        self._go(place)
+        if (place - at) * by < 0:
+            self.notice.say(AROUND[by])
 
     async def action_set_mark(self) -> None:
         """Compare with the request under the cursor from now on; on it, with the one before."""
