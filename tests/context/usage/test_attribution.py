@@ -235,6 +235,20 @@ def test_an_answer_that_was_cut_off_is_counted_not_guessed() -> None:
     assert attribute(told.records, {}).total.tokens == 0
 
 
+def test_a_stop_while_a_tool_ran_cut_off_no_answer() -> None:
+    """The answer that called it was whole, and is billed."""
+    told = Told()
+    told.prompt("Hello")
+    told.tell("request", n=1, model=OPUS, messages=1)
+    told.answer(usage(100, 20), call("a", "run_command", command="sleep 90"))
+    told.tell("tool_result", call_id="a", name="run_command", summary="interrupted")
+    told.tell("interrupt", reason="cancelled", text="")
+    assert check(told.records).cut_off == 0
+    told.tell("request", n=2, model=OPUS, messages=3)
+    told.tell("interrupt", reason="cancelled", text="")
+    assert check(told.records).cut_off == 1
+
+
 def test_another_branch_was_paid_for_too() -> None:
     told = Told()
     first = told.prompt("Hello")

@@ -266,6 +266,7 @@ class _Attributor:
         self._groups: dict[Grouping, Rows] = {}
         self._owned: dict[Thing | int, Amount] = {}  # by thing, and by prompt
         self._asked: Record | None = None
+        self._requested = False
         self._reason = ""
         self._last: dict[tuple[str, str], _LastRequest] = {}
         self._newest: tuple[str, _LastRequest] | None = None
@@ -277,7 +278,7 @@ class _Attributor:
         """Take in the next record; `path` has those before it on its branch."""
         kind, answered = record.type, False
         if kind == REQUEST:
-            self._asked = record
+            self._asked, self._requested = record, True
         elif kind == "break":
             self._reason = string_of(record.data.get("reason")) or "break"
         elif kind == "compaction":
@@ -294,7 +295,9 @@ class _Attributor:
                 self._answer(record, bill, path, rates, then.timestamp() if then else 0.0)
             else:
                 self._side_request(bill, whole)
-        lost = kind == "interrupt" or attempt_in(record) == "lost"
+        # where requests are recorded, an interrupt ends an answer only if one was to come
+        cut = kind == "interrupt" and (self._asked is not None or not self._requested)
+        lost = cut or attempt_in(record) == "lost"
         self._found.cut_off += billed and lost
         if not answered:
             self._owners.learn(record)
