@@ -115,6 +115,19 @@ def test_a_command_that_was_over_with_its_call_is_not_left_in_the_background() -
     )
 
 
+def test_the_page_says_when_checks_turned_red_and_leads_there() -> None:
+    session = WorkedSession()
+    asked(session, "Test it")
+    for n, code in enumerate((0, 1, 0)):
+        given = {"command": "pytest -q"}
+        call = {"type": "tool_use", "id": f"c{n}", "name": "run_command", "input": given}
+        session.request(60, [call], 10)
+        details = {"exit_code": code}
+        session.add("tool_result", 1, call_id=f"c{n}", name="run_command", details=details)
+    text = page_of(session.records)
+    assert "Checks turned red 1 time. 09:02:03" in check(text).text
+
+
 def test_each_picture_is_named_and_has_a_table_behind_it() -> None:
     text = page_of(WorkedSession().made(8, 12))
     check(text)

@@ -163,10 +163,7 @@ def concerns(
     def places(wanted: Callable[[int], bool]) -> list[int]:
         return [place for place in range(len(steps)) if wanted(place)]
 
-    red = {step.check: step for step in timeline.last_checks().values() if step.verdict == "red"}
-    found = places(lambda place: steps[place] is red.get(steps[place].check))
-    if red:
-        yield Concern("✗", f"Red when last run: {', '.join(red)}.", found)
+    yield from _red(timeline)
     found = places(lambda place: steps[place].kind == "call" and steps[place].failed)
     if found:
         yield Concern("✗", f"{plural(len(found), 'call')} failed or stopped.", found)
@@ -224,6 +221,17 @@ def other_records(loaded: LoadedSession) -> str:
     more = len(kinds) - len(named)
     named += [plural(more, "more kind")] if more > 0 else []
     return f"Left out, as no part of the conversation: {', '.join(named)}." if named else ""
+
+
+def _red(timeline: SessionTimeline) -> Iterator[Concern]:
+    """The checks that are red, and when any turned so."""
+    red = {step.check: step for step in timeline.last_checks().values() if step.verdict == "red"}
+    if red:
+        last = {id(step) for step in red.values()}
+        found = [n for n in timeline.marks["check"].steps if id(timeline.steps[n]) in last]
+        yield Concern("✗", f"Red when last run: {', '.join(red)}.", found)
+    if turns := timeline.totals.red_turns:
+        yield Concern("✗", f"Checks turned red {plural(len(turns), 'time')}.", turns)
 
 
 def _undone(
