@@ -100,6 +100,34 @@ def check(text: str) -> Page:
     return page
 
 
+def test_a_command_that_was_over_with_its_call_is_not_left_in_the_background() -> None:
+    """Every command has a record when it starts; only some go on behind their call."""
+    session = WorkedSession()
+    asked(session, "Run them")
+    for id_, job in (("a", None), ("b", None), ("c", "job-1")):
+        call = {"type": "tool_use", "id": id_, "name": "run_command", "input": {"command": "make"}}
+        session.request(1, [call], 10)
+        session.add("job", 0.1, call_id=id_, pid=1, command="make")
+        session.add("tool_result", 1, call_id=id_, name="run_command", details={"job": job})
+    assert (
+        "1 command in the background without a recorded end."
+        in check(page_of(session.records)).text
+    )
+
+
+def test_the_page_says_when_checks_turned_red_and_leads_there() -> None:
+    session = WorkedSession()
+    asked(session, "Test it")
+    for n, code in enumerate((0, 1, 0)):
+        given = {"command": "pytest -q"}
+        call = {"type": "tool_use", "id": f"c{n}", "name": "run_command", "input": given}
+        session.request(60, [call], 10)
+        details = {"exit_code": code}
+        session.add("tool_result", 1, call_id=f"c{n}", name="run_command", details=details)
+    text = page_of(session.records)
+    assert "Checks turned red 1 time. 09:02:03" in check(text).text
+
+
 def test_each_picture_is_named_and_has_a_table_behind_it() -> None:
     text = page_of(WorkedSession().made(8, 12))
     check(text)
@@ -110,7 +138,7 @@ def test_each_picture_is_named_and_has_a_table_behind_it() -> None:
         whole = ElementTree.fromstring(figure)
         named = {one.get("id"): "".join(one.itertext()) for one in whole.iter()}
         assert named[whole.get("aria-labelledby")]
-        assert "in all" in named[whole.get("aria-describedby")] or "of work" in figure
+        assert re.search("in all|left to right", named[whole.get("aria-describedby")])
         svg = ElementTree.fromstring(figure[figure.index("<svg") : figure.index("</svg>") + 6])
         assert svg.get("aria-hidden") == "true"
         links = [one for one in svg.iter() if one.tag == "a"]

@@ -53,6 +53,26 @@ def test_an_unknown_price_is_said_and_never_drawn_as_nothing() -> None:
     assert timeline_json(made)["cost_usd"] is None
 
 
+def test_checks_that_were_red_for_less_than_a_cell_show_that() -> None:
+    """Red and green again in one cell: it is the red that is looked for."""
+    session = WorkedSession()
+    session.add("user", 0, content=said("Go"), text="Go")
+    for n, (after, code) in enumerate(((1, 0), (20, 0), (1, 1), (1, 0), (20, 0))):
+        given = {"command": "pytest -q"}
+        call = {"type": "tool_use", "id": f"c{n}", "name": "run_command", "input": given}
+        session.request(after, [call], 20)
+        details = {"exit_code": code}
+        session.add(
+            "tool_result", 1, call_id=f"c{n}", name="run_command", details=details, seconds=1.0
+        )
+    made = SessionTimeline()
+    made.extend(session.records)
+    (row,) = [row for row in picture(made, whole(made), 20, 40) if row.label == "tests"]
+    signs = "".join(cell[0] for cell in row.cells).strip()
+    assert signs.replace("─", "") == "✓✗"
+    assert signs.endswith("─")
+
+
 def test_a_prompt_has_its_steps() -> None:
     made = worked(3)
     steps = prompt_steps(made, "2")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from math import isclose
 from typing import Any
 
 import pytest
@@ -147,6 +148,21 @@ def test_what_the_server_had_not_kept_is_said_with_its_price() -> None:
     assert lost.tokens > 2_000
 
 
+def test_what_was_cached_for_an_hour_costs_that_again() -> None:
+    """Written for an hour, it costs twice the input price, less a read: $4 and $0.1 a million."""
+    session = WorkedSession()
+    asked(session)
+    run(session, "ls", 0, n=1)
+    session.cached = 0
+    asked(session, after=5_000)
+    run(session, "ls", 0, n=2)
+    usage = session.records[-2].data["usage"]
+    usage["ephemeral_1h_input_tokens"] = usage["cache_creation_input_tokens"]
+    (lost,) = of_kind(folded(session.records), "break")
+    assert lost.usd
+    assert isclose(lost.usd, lost.tokens * 3.9e-6, rel_tol=0.01)
+
+
 def test_checks_turn_red_and_green_by_their_exit_codes() -> None:
     session = WorkedSession()
     asked(session)
@@ -222,6 +238,8 @@ def test_a_check_is_known_by_its_command(command: str, check: str) -> None:
         ("python -m unittest", 0, "Ran 2 tests in 0.1s\n\nOK", "green"),
         ("python -m unittest", 0, "Ran 0 tests in 0.0s\n\nOK", ""),
         ("python -m unittest | tail -3", 0, "Ran 0 tests in 0.0s\n\nOK", ""),
+        ("pytest -q tests/no_test.py", 5, "no tests ran in 0.11s", ""),
+        ("pytest -q tests/gone.py", 4, "no tests ran in 0.01s\nERROR: not found: gone.py", "red"),
         ("cd x; npm run build", 0, "", "green"),
         ("npm run build 2>&1", 0, "", "green"),
         ("npm run build \\\n  --quiet\n", 0, "", "green"),
@@ -464,3 +482,30 @@ def test_a_compaction_of_another_program_counts_no_messages() -> None:
     session.add("compaction", 2, summary="All was done.")
     (step,) = [one for one in folded(session.records).steps if one.kind == "compaction"]
     assert step.label == "summarized"
+
+
+def test_a_compaction_by_hand_did_not_run_since_the_turn_before() -> None:
+    """Nobody knows when it began, so the hour in which nothing ran is none of its own."""
+    session = WorkedSession()
+    asked(session)
+    run(session, "ls", 0)
+    session.add("compaction", 3_600, summary="All was done.", reason="manual")
+    made = folded(session.records)
+    (step,) = of_kind(made, "compaction")
+    assert step.seconds == 0
+    assert made.worked < 10
+
+
+def test_time_between_prompts_and_waits_for_the_person_are_no_work() -> None:
+    session = WorkedSession()
+    asked(session)
+    run(session, "ls", 0)  # 5 seconds
+    asked(session, after=25)
+    call: dict[str, Any] = {"type": "tool_use", "id": "q", "name": "ask_user", "input": {}}
+    session.request(2, [call], 50)
+    session.add("tool_result", 7_200, call_id="q", name="ask_user", content=[], is_error=False)
+    session.request(2, [], 50)
+    made = folded(session.records)
+    assert isclose(made.totals.waited, 7_200)
+    assert isclose(made.worked, 9, abs_tol=0.5)
+    assert made.now > 600

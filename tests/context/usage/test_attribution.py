@@ -147,7 +147,19 @@ class TestWhatEachThingCost:
         # 24,260 tokens were cached; of the next request's 23,009 only 2,000 were read.
         assert isclose(found["mask"].usd, 21_000 * 4.8e-6 + 9 * 3.8e-6, rel_tol=1e-6)
         assert isclose(found["cache expired"].usd, 24_500 * 4.8e-6, rel_tol=1e-6)
-        assert set(found) == {"", "mask", "cache expired"}
+        assert set(found) == {"", "mask", "cache expired", "another model"}
+
+    def test_a_first_request_to_another_model_is_paid_anew(self) -> None:
+        """10,000 tokens were cached for the one model: the other one writes them again."""
+        session = Told()
+        session.prompt("Go on")
+        session.answer(usage(0, 0, 10_000), model=HAIKU)
+        session.answer(usage(0, 0, 12_000), model=OPUS)
+        session.answer(usage(0, 0, 500, 12_000), model=OPUS)
+        session.answer(usage(0, 0, 2_500, 10_000), model=HAIKU)
+        found = rows(session.records, "break")
+        assert isclose(found["another model"].usd, 10_000 * 4.8e-6, rel_tol=1e-6)
+        assert set(found) == {"", "another model"}
 
     def test_answers_thinking_and_calls_share_the_output(self) -> None:
         found = rows(spent_session(), "kind")
@@ -221,6 +233,20 @@ def test_an_answer_that_was_cut_off_is_counted_not_guessed() -> None:
     told.tell("interrupt", reason="cancelled", text="I beg")
     assert attribute(told.records, {}).cut_off == 1
     assert attribute(told.records, {}).total.tokens == 0
+
+
+def test_a_stop_while_a_tool_ran_cut_off_no_answer() -> None:
+    """The answer that called it was whole, and is billed."""
+    told = Told()
+    told.prompt("Hello")
+    told.tell("request", n=1, model=OPUS, messages=1)
+    told.answer(usage(100, 20), call("a", "run_command", command="sleep 90"))
+    told.tell("tool_result", call_id="a", name="run_command", summary="interrupted")
+    told.tell("interrupt", reason="cancelled", text="")
+    assert check(told.records).cut_off == 0
+    told.tell("request", n=2, model=OPUS, messages=3)
+    told.tell("interrupt", reason="cancelled", text="")
+    assert check(told.records).cut_off == 1
 
 
 def test_another_branch_was_paid_for_too() -> None:

@@ -32,6 +32,7 @@ from tui.ui.screens.context_past import ContextPastScreen
 from tui.ui.screens.sent_request import SentRequestScreen
 from tui.ui.screens.timeline_moment import MomentOpener
 from tui.ui.widgets.file_viewer.pane import FilePane
+from tui.ui.widgets.panes import PaneRule
 
 
 async def worked(root: Path) -> Agent:
@@ -81,14 +82,30 @@ async def test_left_and_right_show_what_the_model_saw_at_each_request(tmp_path: 
         await pilot.press("left")
         await until(pilot, lambda: states(screen) == [""])
         await pilot.press("left")
-        await until(pilot, lambda: [row.item.kind for row in screen.shown][-1] == "user")
-        assert states(screen) == []
+        await until(pilot, lambda: "user" in [row.item.kind for row in screen.shown])
+        await until(pilot, lambda: states(screen) == [])
         assert text_of(screen, "moment").endswith("the first request")
         assert screen.strip.cursor == screen.timeline.requests.steps[0]
         await pilot.press("right", "right")
         await until(pilot, lambda: states(screen) == ["hidden"])
         await pilot.press("right")
         assert "This was the last request" in screen.notice.text
+
+
+async def test_the_largest_items_come_first_as_now_and_t_gives_the_order_of_the_request(
+    tmp_path: Path,
+) -> None:
+    async with past(tmp_path) as (screen, pilot):
+        await pilot.press("left")
+        await until(pilot, lambda: states(screen) == [""])
+        sizes = [row.item.tokens for row in screen.shown]
+        assert sizes == sorted(sizes, reverse=True)
+        assert "largest first" in str(screen.query_one("#items-rule", PaneRule).right)
+        await pilot.press("t")
+        kinds = [row.item.kind for row in screen.shown]
+        assert (kinds[0], kinds[-1]) == ("system", "result")
+        await pilot.press("k")
+        assert "by kind" in str(screen.query_one("#items-rule", PaneRule).right)
 
 
 async def test_what_changed_is_said_in_short_then_in_words_and_as_a_diff(tmp_path: Path) -> None:

@@ -208,14 +208,38 @@ async def test_keys_lead_through_time() -> None:
         assert "turned red" in words(screen)
         await pilot.press("t")
         assert "turned green" in words(screen)
-        await pilot.press("home", "T")
-        assert "No check turned before." in screen.notice.text
-        await pilot.press("x")
+        await pilot.press("home", "x")
         assert "overloaded" in words(screen)
         await pilot.press("end")
         assert screen.view.cursor == len(screen.timeline.steps) - 1
-        await pilot.press("x")
-        assert "No later trouble." in screen.notice.text
+
+
+async def test_keys_to_marks_go_on_at_the_other_end_where_the_cursor_begins() -> None:
+    """The cursor stands at the end when it is opened, where nothing is further on."""
+    async with looking(WorkedSession().made(8, 12)) as (screen, pilot, _):
+        await pilot.press("t")
+        assert "turned red" in words(screen)
+        assert "From the beginning again." in screen.notice.text
+        first = screen.view.cursor
+        await pilot.press("T")
+        assert screen.view.cursor > first
+        assert "From the end again." in screen.notice.text
+        await pilot.press("end", "b")
+        assert "messages summarized" in words(screen)
+        await pilot.press("end", "n")
+        assert words(screen).startswith("1 · Fix the parser")
+
+
+async def test_keys_to_marks_say_that_there_is_no_other() -> None:
+    session = WorkedSession()
+    session.add("user", 1, content=[{"type": "text", "text": "Go"}], text="Go")
+    session.request(2, [], 50)
+    async with looking(session.records) as (screen, pilot, _):
+        for key, said in (("b", "No other cache restart."), ("t", "No checks were run.")):
+            await pilot.press(key)
+            assert said in screen.notice.text
+        await pilot.press("home", "n")
+        assert "No other prompt." in screen.notice.text
 
 
 async def test_left_and_right_go_on_in_time_and_never_stand_still() -> None:

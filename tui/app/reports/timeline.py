@@ -13,6 +13,8 @@ from tui.context.timeline import RequestInput, SessionTimeline, TimelineStep
 from tui.core.formatting import duration, moment_of, money, plural, tokens, wait_time
 from tui.core.text_cleaning import one_line
 
+AROUND: Final[Mapping[int, str]] = {1: "From the beginning again.", -1: "From the end again."}
+"""Words for a step over an end of the session, by its direction."""
 _DEAREST: Final = 3
 _LABEL_CHARS: Final = 24
 _FRAME: Final = frozenset({"system", "tools"})
@@ -138,8 +140,8 @@ def _tests_words(timeline: SessionTimeline) -> str:
 
 
 def _time_words(timeline: SessionTimeline) -> str:
-    waited = sum(lane.busy for lane in timeline.lanes["question"].rows)
-    said = f"{duration(timeline.now)} of work"
+    waited = timeline.totals.waited
+    said = f"{duration(timeline.worked)} of work"
     return f"{said} · {duration(waited)} waiting for you" if waited >= 1 else said
 
 
@@ -348,7 +350,7 @@ def _totals(timeline: SessionTimeline) -> Iterator[str]:
     if counts["agent"]:
         counted.append(plural(counts["agent"], "sub-agent"))
     yield ", ".join(counted) + "."
-    drawn = f"{duration(timeline.now)} of work"
+    drawn = f"{duration(timeline.worked)} of work"
     if timeline.unpriced:
         known = f"{money(timeline.spent.total)} and " if timeline.spent.total else ""
         answers = plural(timeline.unpriced, "answer")

@@ -233,7 +233,8 @@ def _context(timeline: SessionTimeline, edges: Sequence[float]) -> list[Cell]:
 
 
 def _checks(timeline: SessionTimeline, edges: Sequence[float]) -> list[Cell]:
-    """A line from the first check on: thick while one is red; a sign where it turned."""
+    """A line from the first check on: thick while one is red; a sign where it turned, that of red
+    where it was red only within a cell."""
     marks, cells = timeline.marks["check"], list[Cell]()
     before = bisect_left(marks.times, edges[0])
     red = before > 0 and timeline.reds[before - 1] > 0
@@ -245,7 +246,7 @@ def _checks(timeline: SessionTimeline, edges: Sequence[float]) -> list[Cell]:
             red, begun = timeline.reds[there.stop - 1] > 0, True
         fell = any(timeline.reds[n] > 0 for n in there) and not red
         if there and (red != was or not known or fell):
-            cells.append(("✗", "error", "") if red else ("✓", "success", ""))
+            cells.append(("✗", "error", "") if red or fell else ("✓", "success", ""))
         elif begun:
             cells.append(("━", "error", "") if red else ("─", "success", ""))
         else:

@@ -16,7 +16,7 @@ from tui.core import facts
 from tui.core.dataclass import dataclass, field
 from tui.core.facts import Told
 from tui.core.formatting import duration, money, plural, tokens
-from tui.core.messages import tool_calls
+from tui.core.messages import object_of, tool_calls
 from tui.session.reader import LoadedSession
 from tui.session.records import LEFT_OUT, SUB_AGENT, Finding, Record, is_prompt
 from tui.session.request_numbers import REQUEST
@@ -74,7 +74,7 @@ def outcome_of(turns: Sequence[Turn], steps: Iterable[TimelineStep]) -> SessionO
                 found.inner += sum(bill.requests for bill in bills_of(record))
             elif record.type in {"job", "job_moved"}:
                 jobs.add(str(record.data.get("call_id")))
-            elif record.type == "job_ended":
+            elif record.type == "job_ended" or _ends_its_command(record):
                 jobs.discard(str(record.data.get("call_id")))
     for step in steps:
         found.files |= dict.fromkeys(step.files)
@@ -82,6 +82,12 @@ def outcome_of(turns: Sequence[Turn], steps: Iterable[TimelineStep]) -> SessionO
             found.used += step.sent.tokens + step.sent.output
     found.jobs = len(jobs)
     return found
+
+
+def _ends_its_command(record: Record) -> bool:
+    """True for the result of a command that was over with its call, as most are."""
+    details = object_of(record.data.get("details"))
+    return record.type == "tool_result" and not details.get("job")
 
 
 def answered(turn: Turn) -> bool:
@@ -119,7 +125,7 @@ def tiles(
     yield "Requests", f"{requests:,}", inner, ""
     yield _tokens(outcome, timeline)
     yield _cost(timeline)
-    yield "Time at work", duration(timeline.now), "", ""
+    yield "Time at work", duration(timeline.worked), "", ""
 
 
 def _tokens(outcome: SessionOutcome, timeline: SessionTimeline) -> tuple[str, str, str, str]:
@@ -157,10 +163,7 @@ def concerns(
     def places(wanted: Callable[[int], bool]) -> list[int]:
         return [place for place in range(len(steps)) if wanted(place)]
 
-    red = {step.check: step for step in timeline.last_checks().values() if step.verdict == "red"}
-    found = places(lambda place: steps[place] is red.get(steps[place].check))
-    if red:
-        yield Concern("✗", f"Red when last run: {', '.join(red)}.", found)
+    yield from _red(timeline)
     found = places(lambda place: steps[place].kind == "call" and steps[place].failed)
     if found:
         yield Concern("✗", f"{plural(len(found), 'call')} failed or stopped.", found)
@@ -218,6 +221,17 @@ def other_records(loaded: LoadedSession) -> str:
     more = len(kinds) - len(named)
     named += [plural(more, "more kind")] if more > 0 else []
     return f"Left out, as no part of the conversation: {', '.join(named)}." if named else ""
+
+
+def _red(timeline: SessionTimeline) -> Iterator[Concern]:
+    """The checks that are red, and when any turned so."""
+    red = {step.check: step for step in timeline.last_checks().values() if step.verdict == "red"}
+    if red:
+        last = {id(step) for step in red.values()}
+        found = [n for n in timeline.marks["check"].steps if id(timeline.steps[n]) in last]
+        yield Concern("✗", f"Red when last run: {', '.join(red)}.", found)
+    if turns := timeline.totals.red_turns:
+        yield Concern("✗", f"Checks turned red {plural(len(turns), 'time')}.", turns)
 
 
 def _undone(

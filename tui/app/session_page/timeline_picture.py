@@ -104,7 +104,7 @@ def _description(timeline: SessionTimeline) -> str:
     requests, checks = len(timeline.requests), len(timeline.marks["check"])
     most = tokens(max(timeline.inputs.values, default=0))
     return (
-        f"{duration(timeline.now)} of work from left to right. Above, the input of {requests:,}"
+        f"{duration(timeline.now)} from left to right. Above, the input of {requests:,}"
         f" requests, at most {most} tokens, by kind of content, cached and new told apart. Below,"
         f" breaks of the cache, compactions, requests, calls, waits and {checks:,} checks. The"
         " table has the same by prompt."

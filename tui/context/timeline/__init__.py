@@ -10,7 +10,7 @@ from tui.context.timeline.fold import MARKS, SessionTimeline
 from tui.context.timeline.inner import inner_timelines
 from tui.context.timeline.lanes import Lane, LaneGroup, Sums
 from tui.context.timeline.sizes import Parts
-from tui.context.timeline.steps import LANES, Kind, Marks, RequestInput, TimelineStep
+from tui.context.timeline.steps import LANES, Kind, Marks, RequestInput, TimelineStep, next_around
 
 __all__ = [
     "LANES",
@@ -27,5 +27,6 @@ __all__ = [
     "TimelineStep",
     "check_in",
     "inner_timelines",
+    "next_around",
     "without_texts",
 ]

@@ -35,6 +35,8 @@ _RED_OUTPUT: Final = late_pattern(
     re.MULTILINE,
 )
 _NOTHING_RAN: Final = late_pattern(r"^Ran 0 tests in |\bno tests ran\b", re.MULTILINE)
+_NO_TESTS: Final = 5
+"""The exit code by which pytest and unittest say so."""
 _TROUBLE: Final = late_pattern(
     r"err(?:or)?s?\b|fail|fatal|panic|exception|traceback|✗|✖|×", re.IGNORECASE
 )
@@ -64,12 +66,12 @@ def verdict_of(command: str, result: dict[str, Any]) -> Verdict:
     last lines that it printed. "" where neither says so, where it was stopped, and where no test
     ran."""
     verdict = _verdict(command, result)
-    return "" if verdict == "green" and _NOTHING_RAN.search(_printed(result)[-_TAIL:]) else verdict
+    nothing = verdict and _NOTHING_RAN.search(_printed(result)[-_TAIL:])
+    return "" if nothing and (verdict == "green" or _code(result) == _NO_TESTS) else verdict
 
 
 def _verdict(command: str, result: dict[str, Any]) -> Verdict:
-    details = object_of(result.get("details"))
-    code = details.get("exit_code")
+    details, code = object_of(result.get("details")), _code(result)
     failed = code != 0 if isinstance(code, int) else result.get("is_error") is True
     if code is None and details.get("job"):
         return ""
@@ -100,6 +102,10 @@ def covers(check: str, other: str) -> bool:
     `tsc`: with the one, the other is green, too."""
     runs = _RUNNER.match(check) is not None and _RUNNER.match(other) is None
     return runs and ("test" in check) == (_TESTS.match(other) is not None)
+
+
+def _code(result: dict[str, Any]) -> object:
+    return object_of(result.get("details")).get("exit_code")
 
 
 def _printed(result: dict[str, Any]) -> str:

@@ -36,7 +36,7 @@ from tui.core.messages import (
     tool_calls,
 )
 from tui.core.retold import retold, retold_lines
-from tui.provider.prices import ModelPrice, price_of
+from tui.provider.prices import CacheLife, ModelPrice, price_of
 from tui.session.records import BATCH, Record, is_answer, is_prompt, title_of
 from tui.tools.registry import title as call_title
 from tui.tools.registry import words_of
@@ -46,6 +46,8 @@ _LONG_S: Final = 3600.0
 _ASKED_S: Final = 600.0
 """Most seconds of a wait for the person that stay on the axis."""
 _AGENT_S: Final = 86_400.0
+_BY_HAND: Final = "manual"
+"""Why a compaction was made that a person asked for."""
 _LOST_TOKENS: Final = 2_000
 """Fewest tokens of which it is said that the cache lost them."""
 _CACHE_LIFE_S: Final = 240.0
@@ -137,6 +139,13 @@ class SessionTimeline:
         return self.axis.now
 
     @property
+    def worked(self) -> float:
+        """The seconds of the axis in which it worked, without those between prompts and those in
+        which it waited for the person."""
+        waiting = sum(lane.busy for lane in self.lanes["question"].rows)
+        return max(0.0, self.now - self.totals.idle - waiting)
+
+    @property
     def usd(self) -> float | None:
         """What the branch has cost; None as soon as one price is not known."""
         return None if self.unpriced else self.spent.total
@@ -210,6 +219,8 @@ class SessionTimeline:
         work.passed = passed.seconds
         if passed.seconds > 0:
             work.idle += passed.seconds
+            if not explained and work.request is None and not work.calls:
+                self.totals.idle += self.axis.now - work.before
         if passed.cut or passed.seconds < 0:
             self._passed(record, passed)
         if work.wait >= 0:
@@ -304,6 +315,8 @@ class SessionTimeline:
             self.reds.append(len(self.red_checks()))
         if step.files:
             self.changed.add(now, len(step.files))
+        if asks:
+            self.totals.waited += max(0.0, seconds)
         if name != "task":
             self.bar(place, failed=bool(state) or step.verdict == "red")
 
@@ -390,6 +403,8 @@ class _Work:
                 return _ASKED_S if data.get("by") == "person" else 0.0
             case "sub_agent":
                 return 0.0 if data.get("state") == "started" else _AGENT_S
+            case "compaction":
+                return 0.0 if data.get("reason") == _BY_HAND else _ASKED_S
             case _:
                 return _ASKED_S
 
@@ -489,12 +504,14 @@ def _answer(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None
     line.news.add(whole - cached)
     line.bar(request.place, request.attempt)
     work.request = None
-    _cache_lost(line, step, step.sent)
+    _cache_lost(line, step, step.sent, "1h" if usage.ephemeral_1h_input_tokens else "5m")
     work.sizes.add(record)
     _calls(line, record, data)
 
 
-def _cache_lost(line: SessionTimeline, step: TimelineStep, sent: RequestInput) -> None:
+def _cache_lost(
+    line: SessionTimeline, step: TimelineStep, sent: RequestInput, life: CacheLife
+) -> None:
     """Say where the server had lost what it cached, and nothing in the record explains it."""
     work = _work(line)
     last, work.answered, idle, work.idle = work.answered, step, work.idle, 0.0
@@ -516,7 +533,7 @@ def _cache_lost(line: SessionTimeline, step: TimelineStep, sent: RequestInput) -
     mark.tokens, mark.model, mark.lost, mark.usd = lost, step.model, lost_by, None
     if price := work.price(step.model, line.prices):
         written, prompt = min(lost, sent.written), sent.tokens
-        again = price.forecast(written=written, fresh=lost - written, prompt=prompt)
+        again = price.forecast(written=written, fresh=lost - written, life=life, prompt=prompt)
         mark.usd = max(0.0, again - price.forecast(read=lost, prompt=prompt))
     mark.note = "worked out from the server's counts"
     line.put(mark, "context")
@@ -555,6 +572,7 @@ def _permission(line: SessionTimeline, record: Record, data: dict[str, Any]) -> 
     step.seconds = max(line.now - begun, work.passed if work.passed > 0 else 0.0)
     step.state, step.call_id = "refused" if refused else "", id_
     step.note = one_line(string_of(data.get("reason"))) if refused else ""
+    line.totals.waited += step.seconds
     line.bar(line.put(step), failed=refused)
     if call := work.calls.get(id_):
         call.at = line.now
@@ -623,8 +641,10 @@ def _compaction(line: SessionTimeline, record: Record, data: dict[str, Any]) -> 
     before, after = (_whole(data.get(f"tokens_{name}")) for name in ("before", "after"))
     removed = _whole(data.get("messages_removed"))
     label = f"{plural(removed, 'message')} summarized" if removed else "summarized"
-    step = TimelineStep("compaction", work.before, line.now, record.time, 0.0, label, record.id)
-    step.seconds, step.tokens = line.now - work.before, max(0, before - after)
+    # before one that a person asks for, nobody knows since when it ran
+    begun = line.now if data.get("reason") == _BY_HAND else work.before
+    step = TimelineStep("compaction", begun, line.now, record.time, 0.0, label, record.id)
+    step.seconds, step.tokens = line.now - begun, max(0, before - after)
     step.model, reason = string_of(data.get("model")), string_of(data.get("reason"))
     step.note = f"{tokens(before)} → {tokens(after)} tokens" + (f", {reason}" if reason else "")
     usage = Usage.from_json(data.get("usage"))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from tui.context.timeline.checks import Verdict
@@ -107,10 +108,13 @@ class Marks:
         first = bisect_left(self.times, start)
         return range(first, bisect_left(self.times, end, first))
 
-    def next(self, step: int, by: int) -> int | None:
-        """The step of the next mark after a step, or of the one before it; None for none."""
-        place = bisect_left(self.steps, step + 1) if by > 0 else bisect_left(self.steps, step) - 1
-        return self.steps[place] if 0 <= place < len(self.steps) else None
-
     def __len__(self) -> int:
         return len(self.steps)
+
+
+def next_around(places: Sequence[int], at: int, by: int) -> int | None:
+    """Find the place after one, or with `by` below 0 before it; behind the last of all comes the
+    first. None where there is no other."""
+    found = bisect_right(places, at) if by > 0 else bisect_left(places, at) - 1
+    place = places[found % len(places)] if places else at
+    return None if place == at else place

@@ -33,8 +33,12 @@ class Totals:
     compactions: int = 0
     stops: int = 0
     """How often somebody stopped it."""
+    waited: float = 0.0
+    """The seconds by the clock that it waited for the person; the axis draws fewer of them."""
     red_turns: array[int] = field(default_factory=lambda: array("l"))
     """The steps in which a check turned red."""
+    idle: float = 0.0
+    """The seconds of the axis between the end of a turn and what came next."""
     _dearest: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
     _lost: dict[str, LostCache] = field(default_factory=dict[str, LostCache])
     _worst: TimelineStep | None = None

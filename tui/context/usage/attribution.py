@@ -66,6 +66,8 @@ _Key = TypeVar("_Key")
 
 EXPIRED: Final = "cache expired"
 MISSED: Final = "not in the cache"
+OTHER_MODEL: Final = "another model"
+OTHER_SERVER: Final = "another server"
 _SIDE: Final[Mapping[str, Kind]] = {
     "summaries": "writing summaries",
     "memory notes": "writing memory notes",
@@ -264,8 +266,11 @@ class _Attributor:
         self._groups: dict[Grouping, Rows] = {}
         self._owned: dict[Thing | int, Amount] = {}  # by thing, and by prompt
         self._asked: Record | None = None
+        self._requested = False
         self._reason = ""
         self._last: dict[tuple[str, str], _LastRequest] = {}
+        self._newest: tuple[str, _LastRequest] | None = None
+        """The model of the last request of all, and what the server had cached of it."""
         self._ratios: dict[str, float] = {}
         self._grown: tuple[str, int, float] | None = None
 
@@ -273,7 +278,7 @@ class _Attributor:
         """Take in the next record; `path` has those before it on its branch."""
         kind, answered = record.type, False
         if kind == REQUEST:
-            self._asked = record
+            self._asked, self._requested = record, True
         elif kind == "break":
             self._reason = string_of(record.data.get("reason")) or "break"
         elif kind == "compaction":
@@ -290,7 +295,9 @@ class _Attributor:
                 self._answer(record, bill, path, rates, then.timestamp() if then else 0.0)
             else:
                 self._side_request(bill, whole)
-        lost = kind == "interrupt" or attempt_in(record) == "lost"
+        # where requests are recorded, an interrupt ends an answer only if one was to come
+        cut = kind == "interrupt" and (self._asked is not None or not self._requested)
+        lost = cut or attempt_in(record) == "lost"
         self._found.cut_off += billed and lost
         if not answered:
             self._owners.learn(record)
@@ -492,13 +499,18 @@ class _Attributor:
         long = usage.ephemeral_1h_input_tokens or (fields and fields.cache_life == "1h")
         until = now + (LONG_LIFE_S if long else LIFE_S)
         self._last[key] = _LastRequest(read + usage.cache_creation_input_tokens, until)
+        newest, self._newest = self._newest, (bill.model, self._last[key])
+        elsewhere = ""
         if last is None:
-            return
+            if newest is None:
+                return
+            model, last = newest  # a server caches nothing for another model
+            elsewhere = OTHER_SERVER if model == bill.model else OTHER_MODEL
         lost = min(last.cached, usage.prompt_tokens) - read
         if lost > 0:
             paid = rates.amount(*split(usage, read, read + lost))
             paid.written_usd -= paid.written * rates.read
             paid.fresh_usd -= paid.fresh * rates.read
-            missing = reason or (EXPIRED if last.until < now else MISSED)
+            missing = reason or elsewhere or (EXPIRED if last.until < now else MISSED)
             self._put("break", missing, paid)
             self._groups["break"][""].take(paid)

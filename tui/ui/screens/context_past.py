@@ -19,11 +19,11 @@ from tui.app.reports.context_changes import (
     changes_between,
     request_diff,
 )
-from tui.app.reports.timeline import moment_lines, moment_title, parts_change, parts_lines
+from tui.app.reports.timeline import AROUND, moment_lines, moment_title, parts_change, parts_lines
 from tui.context.masks import record_of
 from tui.context.past_context import UNTOLD, ContextThen, estimated_at, seen_at
 from tui.context.request_replay import RequestReplay
-from tui.context.timeline import RequestInput, SessionTimeline, TimelineStep
+from tui.context.timeline import RequestInput, SessionTimeline, TimelineStep, next_around
 from tui.context.token_ledger import Kind
 from tui.core.formatting import money, plural, tokens
 from tui.core.gc_pause import gc_pause
@@ -31,7 +31,7 @@ from tui.core.text_cleaning import one_line
 from tui.session.records import Record
 from tui.ui.screens import context_rows
 from tui.ui.screens.context_item import texts_of
-from tui.ui.screens.context_rows import LedgerRow
+from tui.ui.screens.context_rows import LedgerRow, Order
 from tui.ui.screens.sent_request import SentRequestScreen, sent_request
 from tui.ui.screens.table_screen import TableScreen, whole_words
 from tui.ui.widgets.keys import PAST_KEYS, Keys, bindings
@@ -52,6 +52,7 @@ _KEYS: Final[Keys] = (
     ("n", "prompt"),
     ("enter", "open"),
     ("tab", "request"),
+    ("t k", "sort"),
     ("esc", "now"),
 )
 _SORTS: Final = {"prompt": "prompt", "context": "change of the context"}
@@ -82,6 +83,7 @@ class ContextPastScreen(TableScreen[None]):
         self._replay: RequestReplay | None = None
         self._known: dict[int, ContextThen] = {}
         self._unfolded: frozenset[Kind] = frozenset()
+        self._order: Order = "tokens"
         self._working = False
         self._marked: int | None = None
         self.place = 0
@@ -231,7 +233,7 @@ class ContextPastScreen(TableScreen[None]):
     def _show_rows(self, seen: ContextThen | None, width: int) -> None:
         items = seen.items if seen else ()
         rows = [LedgerRow(item, None) for item in items]
-        self.shown = context_rows.arranged(rows, "", "request", self._unfolded)
+        self.shown = context_rows.arranged(rows, "", self._order, self._unfolded)
         window = self._agent.models.window
         shown = self.shown
         self.rows.show(
@@ -247,7 +249,8 @@ class ContextPastScreen(TableScreen[None]):
         title = told if seen and seen.estimated else "what the model saw then"
         rule.title = Content.styled(title, "$text-warning")
         marked = "" if self._marked is None else f"compared with {self._step(self._marked).number}"
-        count = "" if problem else plural(len(items), "item")
+        order = context_rows.ORDERS[self._order][0]
+        count = "" if problem else f"{plural(len(items), 'item')}, {order}"
         rule.right = Content.styled(marked or count, "$text-muted")
 
     def _without_items(self, problem: str) -> str:
@@ -278,15 +281,23 @@ class ContextPastScreen(TableScreen[None]):
     def action_first(self) -> None:
         self._go(0)
 
+    def action_sort(self, order: Order) -> None:
+        """Sort in an order; the same order again restores that of the request."""
+        self._order = "request" if self._order == order else order
+        self._draw()
+        self.rows.move_to(0)
+
     def action_mark(self, sort: str, by: int) -> None:
         """Go to the first request after the next mark of a sort, or after the previous one."""
         steps, marks = self.timeline.requests.steps, self.timeline.marks[sort].steps
-        after = sorted({bisect_right(steps, mark - 1) for mark in marks})
-        beyond = [place for place in after if (place - self.place) * by > 0 and place < len(steps)]
-        if beyond:
-            self._go(min(beyond) if by > 0 else max(beyond))
-        else:
-            self.notice.say(f"No {'later' if by > 0 else 'earlier'} {_SORTS[sort]}.")
+        after = {bisect_right(steps, mark - 1) for mark in marks} - {len(steps)}
+        at = self.place
+        if (place := next_around(sorted(after), at, by)) is None:
+            self.notice.say(f"No other {_SORTS[sort]}.")
+            return
+        self._go(place)
+        if (place - at) * by < 0:
+            self.notice.say(AROUND[by])
 
     async def action_set_mark(self) -> None:
         """Compare with the request under the cursor from now on; on it, with the one before."""

@@ -14,9 +14,9 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
-from tui.app.reports.timeline import moment_lines, moment_title, overview, prompt_steps
+from tui.app.reports.timeline import AROUND, moment_lines, moment_title, overview, prompt_steps
 from tui.app.reports.timeline_picture import Window, aligned, legend
-from tui.context.timeline import SessionTimeline
+from tui.context.timeline import SessionTimeline, next_around
 from tui.core.formatting import duration, money, plural, tokens
 from tui.core.gc_pause import gc_pause
 from tui.core.text_cleaning import one_line
@@ -97,6 +97,8 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         self.timeline = timeline or SessionTimeline(prices, agent.session.header.cwd)
         self._last, self._drawn, self._prompt = 0, 0, prompt
         self.notice = NoticeLine(id="notice")
+        self._around = ""
+        """Words for the move that the cursor makes now."""
         self._reading = False
         self._sums = not prompt
         """The whole session is told in place of the moment: until the cursor is moved."""
@@ -226,7 +228,7 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
     def _show_title(self, state: str = "") -> None:
         known = self.timeline
         prompts = plural(len(known.marks["prompt"]), "prompt")
-        facts = [prompts, f"{duration(known.now)} of work"]
+        facts = [prompts, f"{duration(known.worked)} of work"]
         if known.spent.total or known.unpriced:
             facts.append(money(known.usd) if known.usd is not None else "cost not known")
         if lost := known.totals.lost()[0].values():
@@ -268,6 +270,9 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         if event.view is not self.view:
             return
         self.notice.clear()
+        if self._around:
+            self.notice.say(self._around)
+            self._around = ""
         self._sums = self._sums and event.step == self._drawn
         self._show_moment()
         if self.has_class("-two"):
@@ -296,22 +301,22 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
 
     def action_mark(self, sort: str, by: int) -> None:
         """Go to the next or the previous mark of a sort."""
-        step = self.timeline.marks[sort].next(self.view.cursor, by)
-        if step is None:
-            self.notice.say(f"No {'later' if by > 0 else 'earlier'} {_SORTS[sort]}.")
-        else:
-            self.view.move_to(step)
+        self._go(self.timeline.marks[sort].steps, by, f"No other {_SORTS[sort]}.")
 
     def action_turn(self, by: int) -> None:
         """Go to the next or the previous check that turned."""
-        checks, place = self.timeline.marks["check"], self.view.cursor
-        while (found := checks.next(place, by)) is not None:
-            if self.timeline.steps[found].turned:
-                self.view.move_to(found)
-                return
-            place = found
-        where = "further on" if by > 0 else "before"
-        self.notice.say(f"No check turned {where}." if len(checks) else "No checks were run.")
+        checks, steps = self.timeline.marks["check"].steps, self.timeline.steps
+        turned = [place for place in checks if steps[place].turned]
+        self._go(turned, by, "No other check turned." if checks else "No checks were run.")
+
+    def _go(self, places: Sequence[int], by: int, nothing: str) -> None:
+        """Go to the next of some places; from the last one, to the first."""
+        at = self.view.cursor
+        if (place := next_around(places, at, by)) is None:
+            self.notice.say(nothing)
+            return
+        self._around = AROUND[by] if (place - at) * by < 0 else ""
+        self.view.move_to(place)
 
     def action_sums(self) -> None:
         """Tell the whole session in a few lines, or the moment under the cursor again."""

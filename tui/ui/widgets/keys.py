@@ -263,6 +263,8 @@ PAST_KEYS = (
     Key("B", "mark('context', -1)", "", ""),
     Key("n", "mark('prompt', 1)", "n, N", "next/previous prompt"),
     Key("N", "mark('prompt', -1)", "", ""),
+    Key("t", "sort('tokens')", "t, k", "sort by size, kind or request order"),
+    Key("k", "sort('kind')", "", ""),
     Key("home", "first", "Home, End", "the first request; back to now", priority=True),
     Key("end", "dismiss", "", "", priority=True),
     Key("enter", "", "Enter", "open the item as it was; unfold a sum"),
