@@ -375,6 +375,16 @@ def test_a_session_that_died_is_told_with_what_it_was_doing(
     assert data(capsys)["sessions"][0]["state"] == "died"
 
 
+def test_a_session_that_died_while_the_model_worked_names_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = Night()
+    told.tell("request", n=1, model="claude-sonnet-5-5", messages=1)
+    written(told)
+    (died,) = found(capsys, "died")
+    assert died == ("The program ended during: a request to claude-sonnet-5-5. No record says why.")
+
+
 def test_a_question_that_nobody_answered_waits(capsys: pytest.CaptureFixture[str]) -> None:
     told = Night()
     questions = [{"header": "DB", "question": "Which database?"}]

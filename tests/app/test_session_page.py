@@ -250,7 +250,7 @@ def test_an_imported_session_has_its_own_counts(tmp_path: Path) -> None:
     path.write_bytes(pi(2).bytes())
     text = check(session_page(importers.load(path), {}).text).text
     assert "without a count of tokens" not in text
-    assert "Tokens 92 30 % from the cache" in text
+    assert "Tokens 92 39 % of the input from the cache" in text
 
 
 def test_failed_attempts_are_counted_and_what_they_may_have_cost_is_said() -> None:

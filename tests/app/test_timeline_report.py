@@ -19,8 +19,10 @@ from tui.app.reports.timeline import (
     timeline_json,
     timeline_report,
 )
-from tui.app.reports.timeline_picture import Window, label_width, legend, picture, whole
+from tui.app.reports.timeline_picture import Window, label_width, legend, picture, signs, whole
 from tui.context.timeline import Parts, RequestInput, SessionTimeline
+from tui.core.dataclass import replace
+from tui.core.text_cleaning import one_line
 
 
 def worked(turns: int = 8, **options: str) -> SessionTimeline:
@@ -46,7 +48,7 @@ def test_the_report_says_where_money_context_and_cache_went_and_what_is_red() ->
 def test_an_unknown_price_is_said_and_never_drawn_as_nothing() -> None:
     made = worked(2, model="nobody-knows-1")
     text = "\n".join(timeline_report(made).lines)
-    assert "the price isn't known" in text
+    assert "8 min 38 s of work; the price of 25 answers isn't known." in text
     assert "$0.00" not in text
     assert "cost unknown" in step_line(next(one for one in made.steps if one.kind == "request"))
     assert "cost" not in {row.label for row in picture(made, whole(made), 80, 20)}
@@ -86,7 +88,7 @@ def test_a_moment_names_its_figures_and_its_prompt() -> None:
     place = next(n for n, one in enumerate(made.steps) if one.sent and n > 30)
     lines = moment_lines(made, place)
     assert "from the cache" in lines[1]
-    assert lines[2].startswith("of them about ")
+    assert lines[2].startswith("About ")
     assert lines[-1].startswith("In prompt 2: “Now the error")
 
 
@@ -209,6 +211,34 @@ def test_a_clock_that_jumps_back_moves_no_cost_to_another_prompt() -> None:
     assert sum(made.prompt_costs) == made.spent.total
 
 
+def test_doubts_about_the_time_are_told() -> None:
+    told = Told()
+    for seconds in (10, -3600, 31_536_000):
+        told.step = seconds
+        told.prompt("Look")
+    odd = replace(told.records[-1], id="odd", time="yesterday")
+    made = SessionTimeline()
+    made.extend([*told.records, odd])
+    doubts = "the clock jumped back once · 1 record without a readable time"
+    assert dict(overview(made))["time"].endswith(doubts)
+    notes = timeline_report(made).notes
+    assert "Not counted: 365 days in which nothing is known to have run." in notes
+    assert "The clock jumped back once: steps stand in the order of the record." in notes
+
+
+def test_a_name_that_is_too_long_for_its_bar_ends_with_an_ellipsis() -> None:
+    made = worked(2)
+    window, names = whole(made), set[str]()
+    for width in range(60, 300, 10):
+        for row in picture(made, window, width, 30):
+            inside = "".join(cell[0] if cell[1] == "ink" else "\n" for cell in row.cells)
+            names |= {name.strip() for name in inside.splitlines() if name.strip()}
+    whole_names = {one_line(step.label) for step in made.steps}
+    numbered = {f"{step.number} {step.label}" for step in made.steps}
+    assert any(name.endswith("…") for name in names)
+    assert all(name.endswith("…") or name in whole_names | numbered for name in names)
+
+
 def test_the_whole_of_nothing_is_said_in_words() -> None:
     assert dict(overview(SessionTimeline())) == {
         "money": "nothing was spent",
@@ -221,11 +251,13 @@ def test_the_whole_of_nothing_is_said_in_words() -> None:
     assert "$" not in unknown["money"]
 
 
-def test_the_legend_fits_and_explains_the_marks_where_there_is_room() -> None:
-    texts = {width: "".join(piece for piece, _ in legend(width)) for width in range(8, 200)}
-    assert all(len(text.rstrip()) <= width for width, text in texts.items())
-    assert "! cache restart" in texts[118]
-    assert "✗ red" in texts[198]
+def test_the_legend_and_the_signs_fit_and_are_whole_where_there_is_room() -> None:
+    for pieces, most in ((legend, 78), (signs, 78)):
+        texts = {width: "".join(piece for piece, _ in pieces(width)) for width in range(8, 120)}
+        assert all(len(text.rstrip()) <= width for width, text in texts.items())
+        assert texts[most] == texts[119]
+    assert "██ system  pale: from the cache" in "".join(piece for piece, _ in legend(78))
+    assert "".join(piece for piece, _ in signs(30)) == "! cache restart  ▼ compaction"
 
 
 def test_no_label_is_cut_however_narrow_the_picture() -> None:

@@ -91,6 +91,8 @@ def test_two_sessions_are_drawn_below_each_other_from_their_first_prompts_on(
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert main(["sessions", "timeline", str(path), str(other)]) == 0
     out, _ = capsys.readouterr()
+    assert out.count("▚ thinking ░ results █ messages") == 2
+    assert out.count("! cache restart  ▼ compaction") == 2
     one, two = (line for line in out.splitlines() if line.strip().startswith("prompts "))
     assert one.index("┬") == two.index("┬")
     assert len(one) > len(two)  # on one scale

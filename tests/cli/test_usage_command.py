@@ -143,7 +143,7 @@ def test_damage_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     path = told()
     path.write_bytes(path.read_bytes()[:-40])
     _, err = asked(capsys)
-    assert "1 session damaged: counted as far as they can be read (first: 0123456789ab)." in err
+    assert "1 damaged session: counted as far as can be read (first: 0123456789ab)." in err
 
 
 def test_without_sessions_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:

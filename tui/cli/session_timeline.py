@@ -16,7 +16,15 @@ from tui.app import launch_config
 from tui.app.damage_report import damage_findings
 from tui.app.options.arguments import Options
 from tui.app.reports.timeline import step_line, timeline_json, timeline_report
-from tui.app.reports.timeline_picture import Window, aligned, label_width, picture, whole
+from tui.app.reports.timeline_picture import (
+    Window,
+    aligned,
+    label_width,
+    legend,
+    picture,
+    signs,
+    whole,
+)
 from tui.cli.session_io import load, loaded_branch, print_json, sub_agents_of
 from tui.context.timeline import SessionTimeline, inner_timelines
 from tui.core.clock import SystemClock
@@ -109,6 +117,8 @@ def _print_picture(made: SessionTimeline, window: Window, width: int, height: in
     for row in picture(made, window, width, height, colors=False):
         cells = "".join(cell[0] for cell in row.cells)
         print_text(f"{row.label:>{label_width(width)}} {cells}".rstrip())
+    for pieces in (legend(width, colors=False), signs(width)):
+        print_text("".join(text for text, _ in pieces).rstrip())
 
 
 def _json(one: _TimedSession) -> dict[str, Any]:

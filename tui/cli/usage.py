@@ -197,7 +197,7 @@ def _notes(found: Sequence[BilledSession], made: _Made) -> Iterator[str]:
     for session in found:
         by_state.setdefault(session.about.state, []).append(session)
     if some := by_state.get("damaged"):
-        told = f"{plural(len(some), 'session')} damaged: counted as far as they can be read"
+        told = f"{plural(len(some), 'damaged session')}: counted as far as can be read"
         yield f"{told} (first: {some[0].about.id})."
     if some := by_state.get("unreadable"):
         yield f"{plural(len(some), 'session')} not counted: {some[0].about.problem}"

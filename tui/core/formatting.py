@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime
+from datetime import UTC, datetime
 
 
 def tokens(count: int) -> str:
-    """Format a count of tokens: 812, 8.1k, 82.1k, 812k, 1.2M."""
+    """Format a count of tokens: 812, 8.1k, 82.1k, 812k, 1.2M, 1.2B."""
     if count < 1000:
         return str(count)
     if count < 99_950:
         return f"{count / 1000:.1f}k"
     if count < 999_500:
         return f"{count / 1000:.0f}k"
-    return f"{count / 1_000_000:.1f}M"
+    if count < 999_950_000:
+        return f"{count / 1_000_000:.1f}M"
+    return f"{count / 1_000_000_000:.1f}B"
 
 
 def size(count: int) -> str:
@@ -41,6 +43,12 @@ def moment(then: datetime, now: datetime) -> str:
     """Format a moment in the person's time zone: 14:15, with the day if it is another."""
     there, here = then.astimezone(), now.astimezone()
     return there.strftime("%H:%M" if there.date() == here.date() else "%a %d %b %H:%M")
+
+
+def utc(time: str) -> str:
+    """Format the time of a record to the minute: 2026-11-21 09:00 UTC."""
+    then = moment_of(time)
+    return f"{then.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if then else "time unknown"
 
 
 def moment_of(text: object) -> datetime | None:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from tui.core import facts
 from tui.core.dataclass import dataclass, replace
 from tui.core.fact_words import words
+from tui.core.formatting import utc
 from tui.core.messages import Block, text_of
 from tui.core.redaction import mask, mask_values
 from tui.core.retold import retold, retold_lines
@@ -87,7 +88,7 @@ def _jsonl(loaded: LoadedSession) -> Exported:
 
 def _head(loaded: LoadedSession, count: int) -> list[str]:
     header = loaded.header
-    lines = [f"session {header.id}", header.created, header.cwd]
+    lines = [f"session {header.id}", utc(header.created), header.cwd]
     if count:
         lines.append(f"{count} {'secret' if count == 1 else 'secrets'} removed")
     return [line for line in lines if line]

@@ -78,6 +78,10 @@ async def test_left_and_right_show_what_the_model_saw_at_each_request(tmp_path: 
     async with past(tmp_path) as (screen, pilot):
         assert "request 3 (3 of 3)" in text_of(screen, "title")
         assert "read-only" in text_of(screen, "title")
+        await pilot.resize_terminal(50, 24)
+        await pilot.pause()
+        assert text_of(screen, "title") == "context then   request 3 (3 of 3) · 100…"
+        await pilot.resize_terminal(*WIDE)
         assert states(screen) == ["hidden"]
         await pilot.press("left")
         await until(pilot, lambda: states(screen) == [""])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from rich.console import Console
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -26,6 +28,7 @@ from tests.ui.screens.driving import (
     turn,
     until,
 )
+from tui.app.reports.timeline_picture import CACHED, PARTS
 from tui.app.services import SessionChoice
 from tui.context.timeline import SessionTimeline
 from tui.session.records import Header, Record
@@ -37,6 +40,7 @@ from tui.ui.screens.sent_request import SentRequestScreen
 from tui.ui.screens.timeline import TimelineScreen
 from tui.ui.screens.timeline_moment import MomentOpener
 from tui.ui.toolkit.compositor import draw_now
+from tui.ui.toolkit.themes import available, contrast
 from tui.ui.widgets.conversation.items import AssistantItem
 from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.timeline_view import TimelineView
@@ -349,6 +353,46 @@ async def test_without_colors_the_parts_differ_by_their_characters(monkeypatch: 
         picture = "".join(rows[: [row[:9].strip() for row in rows].index("cache")])
         assert set("▒█░▚") <= set(picture)
         assert "▚ thinking" in words(screen, "legend")
+
+
+@pytest.mark.parametrize("theme", sorted(available(Path("none"))))
+async def test_parts_beside_each_other_differ_in_lightness(theme: str) -> None:
+    async with looking(WorkedSession().made(1, 3)) as (screen, pilot, _):
+        cast("HoldfastApp", pilot.app).use_theme(theme)
+        await pilot.pause()
+        view, ground = screen.view, screen.view.background_colors[1]
+        for ending in ("", CACHED):
+            fills = [view.fill(part + ending) for part in PARTS]
+            assert all(contrast(*pair) > 1.35 for pair in pairwise(fills))
+            assert all(contrast(fill, ground) > 2 for fill in fills)
+        for part in PARTS:
+            assert contrast(view.fill(part), view.fill(part + CACHED)) > 2.9
+
+
+async def test_on_sixteen_colors_the_parts_differ_by_their_characters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Console, "color_system", "standard")
+    async with looking(WorkedSession().made(8, 12)) as (screen, _, _grown):
+        rows = drawn(screen)
+        picture = "".join(rows[: [row[:9].strip() for row in rows].index("cache")])
+        assert set("▒█░▚") <= set(picture)
+        assert "pale" not in words(screen, "legend")
+
+
+@pytest.mark.parametrize(("size", "last"), [((80, 24), "▼ compaction"), (WIDE, "✓ green")])
+async def test_the_signs_below_the_picture_are_told(size: tuple[int, int], last: str) -> None:
+    async with looking(WorkedSession().made(8, 12), size) as (screen, pilot, _):
+        await pilot.press("s")
+        rule = str(screen.query_one("#moment-rule", PaneRule).render())
+        assert "! cache restart" in rule
+        assert f"{last} ──" in rule
+
+
+async def test_facts_that_do_not_fit_are_left_out_whole() -> None:
+    async with looking(WorkedSession().made(12, 12), NARROW) as (screen, _, _grown):
+        assert words(screen, "title").endswith("cache restarts…")
+        assert "34 % results…" in words(screen)
 
 
 async def test_a_long_session_is_drawn_while_it_is_read_and_keys_are_served(

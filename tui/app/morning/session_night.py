@@ -402,7 +402,10 @@ class _Work:
             return "stopped by an error", rows
         if isinstance(fact, facts.TurnInterrupted):
             return "interrupted", rows
-        open_ = [step.label for step in self.timeline.running()]
+        open_ = [
+            f"a request to {step.label}" if step.kind == "request" else step.label
+            for step in self.timeline.running()
+        ]
         if turn and is_prompt(turn[0][0]) and not answered(turn):
             doing = f" during: {_cut(', '.join(open_))}" if open_ else " before its turn was over"
             why = f" ({known.state})" if known.state else ""

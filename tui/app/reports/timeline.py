@@ -142,7 +142,21 @@ def _tests_words(timeline: SessionTimeline) -> str:
 def _time_words(timeline: SessionTimeline) -> str:
     waited = timeline.totals.waited
     said = f"{duration(timeline.worked)} of work"
-    return f"{said} · {duration(waited)} waiting for you" if waited >= 1 else said
+    facts = [f"{duration(waited)} waiting for you"] if waited >= 1 else []
+    facts += filter(None, [clock_words(timeline), _untimed_words(timeline)])
+    return " · ".join([said, *facts])
+
+
+def clock_words(timeline: SessionTimeline) -> str:
+    """Say how often the clock jumped back; "" for never."""
+    back = timeline.axis.jumps
+    return f"the clock jumped back {'once' if back == 1 else f'{back} times'}" if back else ""
+
+
+def _untimed_words(timeline: SessionTimeline) -> str:
+    """Say how many records have no time that can be read; "" for none."""
+    untimed = timeline.axis.untimed
+    return f"{plural(untimed, 'record')} without a readable time" if untimed else ""
 
 
 def _trouble_words(timeline: SessionTimeline) -> str:
@@ -296,7 +310,7 @@ def step_words(step: TimelineStep) -> str:
         facts.append("cost unknown")
     elif step.usd:
         facts.append(money(step.usd))
-    return " · ".join([label, *facts])
+    return " · ".join([label.removesuffix(".") if facts else label, *facts])
 
 
 def parts_lines(sent: RequestInput) -> list[str]:
@@ -332,7 +346,7 @@ def _input_lines(sent: RequestInput) -> Iterator[str]:
             f"{sent.tokens:,} tokens in: {sent.cached:,} from the cache, {sent.written:,} written"
             f" to it, {fresh:,} neither"
         )
-    yield "of them about " + ", ".join(
+    yield "About " + ", ".join(
         f"{tokens(size)} {name}" for name, size in sent.parts._asdict().items() if size
     )
 
@@ -352,9 +366,9 @@ def _totals(timeline: SessionTimeline) -> Iterator[str]:
     yield ", ".join(counted) + "."
     drawn = f"{duration(timeline.worked)} of work"
     if timeline.unpriced:
-        known = f"{money(timeline.spent.total)} and " if timeline.spent.total else ""
+        known = f", {money(timeline.spent.total)}" if timeline.spent.total else ""
         answers = plural(timeline.unpriced, "answer")
-        yield f"{drawn}, {known}what {answers} cost: the price isn't known."
+        yield f"{drawn}{known}; the price of {answers} isn't known."
         return
     yield f"{drawn}, {money(timeline.spent.total)}."
     for step, usd in _dearest(timeline):
@@ -408,12 +422,11 @@ def _checks(timeline: SessionTimeline) -> Iterator[str]:
 def _doubts(timeline: SessionTimeline) -> Iterator[str]:
     """Notes that the reader needs to judge the figures."""
     pauses = [timeline.steps[n] for n in timeline.marks["pause"].steps]
-    back = [step for step in pauses if step.seconds < 0]
     cut = sum(step.seconds - (step.end - step.at) for step in pauses if step.seconds > 0)
     if cut >= 1:
-        yield f"{duration(cut)} in which nothing is known to have run aren't counted."
-    if back:
-        yield f"The clock jumped back {plural(len(back), 'time')}: the order of the record counts."
+        yield f"Not counted: {wait_time(cut)} in which nothing is known to have run."
+    if said := clock_words(timeline):
+        yield f"T{said[1:]}: steps stand in the order of the record."
     if words := failed_attempts(timeline):
         yield words
     sent = [timeline.steps[place].sent for place in timeline.requests.steps]
@@ -422,5 +435,5 @@ def _doubts(timeline: SessionTimeline) -> Iterator[str]:
             f"{plural(uncounted, 'answer')} without a count of tokens: the input is estimated from"
             " the messages, and what was cached isn't known."
         )
-    if timeline.axis.untimed:
-        yield f"{plural(timeline.axis.untimed, 'record')} without a readable time."
+    if said := _untimed_words(timeline):
+        yield f"{said}."

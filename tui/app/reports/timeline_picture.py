@@ -122,21 +122,28 @@ def _until(cells: Sequence[Cell], column: int) -> Sequence[Cell]:
 
 
 def legend(width: int, *, colors: bool = True) -> list[tuple[str, str]]:
-    """The parts of the context with their characters, then the marks below it: as many as fit."""
+    """The parts of the context with their looks, from the cache and new: as many as fit."""
     pieces: list[tuple[str, str]] = []
     room = width
     for part in reversed(PARTS):
-        if (room := room - len(part) - 4) < 0:
+        swatch = [("█", part + CACHED), ("█", part)] if colors else [(TEXTURES[part], part)]
+        if (room := room - len(swatch) - len(part) - 2) < 0:
             break
-        pieces += [("█" if colors else TEXTURES[part], part), (f" {part}  ", "muted")]
-    words = "pale: from the cache"
+        pieces += [*swatch, (f" {part} ", "muted")]
+    words = " pale: from the cache"
     if colors and room >= len(words):
         pieces.append((words, "muted"))
-        room -= len(words)
+    return pieces
+
+
+def signs(width: int) -> list[tuple[str, str]]:
+    """The marks below the chart in words: as many as fit."""
+    pieces: list[tuple[str, str]] = []
     for sign, role, name in _SIGNS:
-        if (room := room - len(name) - 4) < 0:
+        gap = "  " if pieces else ""
+        if (width := width - len(gap) - len(name) - 2) < 0:
             break
-        pieces += [(f"  {sign}", role), (f" {name}", "muted")]
+        pieces += [(f"{gap}{sign}", role), (f" {name}", "muted")]
     return pieces
 
 
@@ -299,11 +306,12 @@ def _lane(
         first = window.column(max(lane.starts[bar], window.start), columns)
         last = window.column(min(lane.ends[bar], window.end), columns)
         step = timeline.steps[lane.steps[bar]]
-        name = _name(step)[: last - first - 1]
+        name, most = _name(step), last - first - 1
+        shown = name if len(name) <= most else f"{name[: most - 1].rstrip()}…"
         if last - first < _NAMED or not name.isascii():
             continue  # letters of other scripts may take two cells
         colour = "error" if step.failed or step.verdict == "red" else role
-        for n, letter in enumerate(f"{name} ", first):
+        for n, letter in enumerate(f"{shown} ", first):
             cells[n] = (letter, "ink", colour)
     return cells
 

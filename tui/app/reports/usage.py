@@ -69,7 +69,7 @@ class SessionUsage:
             partial = {by: replace(table, whole=False) for by, table in tables.items()}
             percent = f"{share:.0%}".replace("%", " %")
             reading = (
-                f"{percent} of the record is read: only by prompt and by model, all is added up."
+                f"{percent} of the record read so far; only prompts and models are complete yet."
             )
             yield partial | bills, [reading, *notes]
             looked = perf_counter()

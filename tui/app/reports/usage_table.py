@@ -34,7 +34,7 @@ NAMES: Final[Mapping[str, str]] = {
     "server": "MCP server",
     "skill": "skill",
     "agent": "sub-agent",
-    "break": "break of the cache",
+    "break": "cache restart",
 }
 """The groupings, with their names for people."""
 IN_ORDER: Final = frozenset({"day", "prompt", "brought"})
@@ -269,7 +269,7 @@ def legend(*, ascii_only: bool = False) -> list[Piece]:
     words: tuple[tuple[Look, str], ...] = (
         ("cached", "from the cache"),
         ("new", "new to the model"),
-        ("output", "written by it"),
+        ("output", "written by the model"),
     )
     pieces: list[Piece] = []
     for look, text in words:

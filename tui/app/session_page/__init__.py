@@ -30,7 +30,7 @@ from tui.app.session_report import cost, models, turns
 from tui.context.timeline import SessionTimeline, inner_timelines
 from tui.context.usage.attribution import Attribution, attribute
 from tui.core.config import Price
-from tui.core.formatting import money, plural, tokens
+from tui.core.formatting import money, plural, tokens, utc
 from tui.core.gc_pause import gc_pause
 from tui.core.two_processes import in_fork
 from tui.session.export import Exported
@@ -91,7 +91,7 @@ def _page(
         Section("record", "The record", "".join(parts) or "<p>No message is in it.</p>"),
     ]
     header = loaded.header
-    lines = [f"session {header.id}", header.created, header.cwd, ", ".join(models(all_turns))]
+    lines = [f"session {header.id}", utc(header.created), header.cwd, ", ".join(models(all_turns))]
     lines += [spent, state]
     meta = " · ".join(text.label(line, 300) for line in lines if line)
     name = text.label(title or header.id)
@@ -210,7 +210,8 @@ def _money(loaded: LoadedSession, found: Attribution, record: PageRecord, text: 
         return f"{said}<p>{why}</p>"
     legend = (
         '<ul class="legend"><li><i class="cached" style="opacity:.45"></i>from the cache</li>'
-        '<li><i class="new"></i>new to the model</li><li><i class="output"></i>written by it</li>'
+        '<li><i class="new"></i>new to the model</li><li><i class="output"></i>written by the'
+        " model</li>"
         "</ul>"
     )
     return f'{said}{legend}<div class="money">{"".join(figures)}</div>'

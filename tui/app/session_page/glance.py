@@ -132,9 +132,9 @@ def _tokens(outcome: SessionOutcome, timeline: SessionTimeline) -> tuple[str, st
     sent = [step.sent for step in timeline.steps if step.sent]
     if any(not one.counted for one in sent):
         return "Tokens", f"about {tokens(outcome.used)}", "estimated: some weren't counted", ""
-    read = sum(one.cached for one in sent)
-    cached = f"{read / outcome.used:.0%} from the cache".replace("%", " %") if outcome.used else ""
-    return "Tokens", tokens(outcome.used), cached, ""
+    read, given = sum(one.cached for one in sent), sum(one.tokens for one in sent)
+    share = f"{read / given:.0%} of the input from the cache" if given else ""
+    return "Tokens", tokens(outcome.used), share.replace("%", " %"), ""
 
 
 def _checks(timeline: SessionTimeline) -> tuple[str, str, str, str]:

@@ -41,6 +41,8 @@ class TimeAxis:
     """The time of the first record that has one, in seconds of Unix time."""
     untimed: int = 0
     """The records without a readable time."""
+    jumps: int = 0
+    """How often the clock jumped back."""
     _last: float | None = None
 
     def move(self, time: object, explained: float = 0.0) -> Passed:
@@ -56,7 +58,9 @@ class TimeAxis:
             return _NONE
         passed = then - last
         if passed <= 0:
-            return Passed(passed)
+            back = Passed(passed)
+            self.jumps += back.jumped_back
+            return back
         kept = min(passed, explained + KEPT_S)
         self.now += kept
         return Passed(passed, passed - kept)

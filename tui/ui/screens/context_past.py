@@ -1,4 +1,4 @@
-"""h in F2: the context as the model saw it at any request, read-only, and what changed since."""
+"""e in F2: the context as the model saw it at any request, read-only, and what changed since."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tui.ui.screens import context_rows
 from tui.ui.screens.context_item import texts_of
 from tui.ui.screens.context_rows import LedgerRow, Order
 from tui.ui.screens.sent_request import SentRequestScreen, sent_request
-from tui.ui.screens.table_screen import TableScreen, whole_words
+from tui.ui.screens.table_screen import TableScreen, whole_facts
 from tui.ui.widgets.keys import PAST_KEYS, Keys, bindings
 from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.row_list import RowList
@@ -185,9 +185,9 @@ class ContextPastScreen(TableScreen[None]):
     # What is shown
 
     def _say_title(self, text: str) -> None:
-        title = Content.assemble(
-            ("context then", "bold $text-warning"), (f"   {text}", "$text-muted")
-        )
+        head = "context then"
+        shown = whole_facts(text, self.size.width - len(head) - 5)
+        title = Content.assemble((head, "bold $text-warning"), (f"   {shown}", "$text-muted"))
         self.put("title", title)
 
     def _draw(self) -> None:
@@ -208,7 +208,7 @@ class ContextPastScreen(TableScreen[None]):
         place = self.timeline.requests.steps[self.place]
         clock = moment_title(self.timeline, place).partition(" · ")[0]
         lines = [f"{clock} · {moment_lines(self.timeline, place)[-1]}", self._changed(seen)]
-        self.put("moment", Content("\n".join(whole_words(line, width) for line in lines)))
+        self.put("moment", Content("\n".join(whole_facts(line, width) for line in lines)))
         self._show_rows(seen, width)
 
     def _changed(self, seen: ContextThen | None) -> str:

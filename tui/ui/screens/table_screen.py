@@ -53,6 +53,16 @@ def whole_words(text: str, width: int) -> str:
     return f"{short if cell_len(short) * 2 >= width else cut}…"
 
 
+def whole_facts(text: str, width: int) -> str:
+    """Return `text` in at most `width` cells, cut after one of its facts unless that would remove
+    more than half of it: then after a word."""
+    if cell_len(text) <= width:
+        return text
+    cut = set_cell_size(text, width)
+    end = max(cut.rfind(" · "), cut.rfind(", "))
+    return f"{text[:end]}…" if end * 2 >= width else whole_words(text, width)
+
+
 def cut_rows(text: Content, width: int, rows: int) -> Content:
     """Return `text` in at most so many rows, cut after a word."""
     lines = text.wrap(width)

@@ -5,23 +5,31 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on, work
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.screen import Screen
+from textual.style import Style
 from textual.widgets import Static
 
-from tui.app.reports.timeline import AROUND, moment_lines, moment_title, overview, prompt_steps
-from tui.app.reports.timeline_picture import Window, aligned, legend
+from tui.app.reports.timeline import (
+    AROUND,
+    clock_words,
+    moment_lines,
+    moment_title,
+    overview,
+    prompt_steps,
+)
+from tui.app.reports.timeline_picture import CACHED, PARTS, Window, aligned, legend, signs
 from tui.context.timeline import SessionTimeline, next_around
 from tui.core.formatting import duration, money, plural, tokens
 from tui.core.gc_pause import gc_pause
 from tui.core.text_cleaning import one_line
 from tui.session.records import Record
-from tui.ui.screens.table_screen import SHORT, whole_words
+from tui.ui.screens.table_screen import SHORT, whole_facts
 from tui.ui.screens.timeline_moment import MomentOpener
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.keys import TIMELINE_KEYS, Keys, bindings, in_rows
@@ -40,6 +48,8 @@ _SLICE: Final = 200
 """Records that are added at a time: about 4 ms."""
 _FIRST: Final = 1000
 """Records after which the first picture is drawn."""
+_RULE: Final = 12
+"""Cells of the rule around its words."""
 _SORTS: Final = {"prompt": "prompt", "context": "cache restart", "trouble": "trouble"}
 _KEYS: Final[Keys] = (
     ("enter", "open"),
@@ -214,21 +224,24 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
     def _show_texts(self) -> None:
         self._show_title()
         width = self.size.width - 2
-        pieces = legend(width, colors=not cast("App[Any]", self.app).no_color)
-        roles = {"system": "$text-secondary", "tools": "$text-accent", "messages": "$text-primary"}
-        roles |= {"results": "$text-success", "thinking": "$text-muted"}
-        roles |= {
-            name: f"$text-{name}" for name in ("muted", "accent", "success", "warning", "error")
-        }
-        text = Content.assemble(*((piece, roles[role]) for piece, role in pieces))
+        pieces = legend(width, colors=self.view.shaded)
+        text = Content.assemble(*((piece, self._style(role)) for piece, role in pieces))
         self.query_one("#legend", Static).update(text)
         self.query_one("#keys", Static).update(in_rows(_KEYS, width, rows=1))
         self._show_moment()
+
+    def _style(self, role: str) -> Style:
+        """The style of a role in the picture."""
+        if role.removesuffix(CACHED) in PARTS:
+            return Style(foreground=self.view.fill(role))
+        return Style.parse(f"$text-{role}")
 
     def _show_title(self, state: str = "") -> None:
         known = self.timeline
         prompts = plural(len(known.marks["prompt"]), "prompt")
         facts = [prompts, f"{duration(known.worked)} of work"]
+        if jumped := clock_words(known):
+            facts.append(jumped)
         if known.spent.total or known.unpriced:
             facts.append(money(known.usd) if known.usd is not None else "cost not known")
         if lost := known.totals.lost()[0].values():
@@ -238,31 +251,37 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
             facts.append(f"{tokens(known.inputs.values[-1])} in the last request")
         if running := known.running():
             facts.append(f"now: {one_line(running[-1].label)}")
-        title = Content.assemble(
-            ("timeline", "bold"), (f"  {state or ' · '.join(facts)}", "$text-muted")
-        )
+        said = state or whole_facts(" · ".join(facts), self.size.width - len("timeline") - 4)
+        title = Content.assemble(("timeline", "bold"), (f"  {said}", "$text-muted"))
         self.query_one("#title", Static).update(title)
 
     def _show_moment(self) -> None:
         known, view = self.timeline, self.view
         rule, text = self.query_one("#moment-rule", PaneRule), self.query_one("#moment", Static)
         if not known.steps:
-            rule.title = Content("")
+            rule.title = rule.right = Content("")
             text.update("Nothing has happened yet.")
             return
         width = self.size.width - 2
         self.set_class(self._sums, "-sums")
         if self._sums:
             read = "what has been read so far" if self._reading else "the whole session"
-            rule.title = Content.styled(read, "$text-muted")
+            self._show_rule(read)
             text.update(Content("\n").join(_sums(known, width)))
             return
         place = min(view.cursor, len(known.steps) - 1)
-        rule.title = Content.styled(moment_title(known, place), "$text-muted")
-        lines = [whole_words(one_line(line), width) for line in moment_lines(known, place)]
+        self._show_rule(moment_title(known, place))
+        lines = [whole_facts(one_line(line), width) for line in moment_lines(known, place)]
         text.update(
             Content("\n").join([Content.styled(lines[0], "bold"), *map(Content, lines[1:])])
         )
+
+    def _show_rule(self, title: str) -> None:
+        """Show what is told below the picture, and beside it what the signs of the picture mean."""
+        rule, short = self.query_one("#moment-rule", PaneRule), self.size.height < SHORT
+        pieces = signs(0 if short else self.size.width - len(title) - _RULE)
+        rule.title = Content.styled(title, "$text-muted")
+        rule.right = Content.assemble(*((piece, self._style(role)) for piece, role in pieces))
 
     @on(TimelineView.StepChanged)
     def _moved(self, event: TimelineView.StepChanged) -> None:
@@ -380,7 +399,7 @@ def _sums(timeline: SessionTimeline, width: int) -> list[Content]:
     wide = max(len(head) for head, _ in lines) + 2
     return [
         Content.assemble(
-            (f"{head:<{wide}}", "$text-muted"), whole_words(one_line(text), width - wide)
+            (f"{head:<{wide}}", "$text-muted"), whole_facts(one_line(text), width - wide)
         )
         for head, text in lines
     ]

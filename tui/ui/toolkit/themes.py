@@ -71,6 +71,22 @@ def contrast(one: Color, other: Color) -> float:
     return (lighter + 0.05) / (darker + 0.05)
 
 
+def toned(color: Color, ground: Color, level: float) -> Color:
+    """Return a color mixed with its ground, or with what is farthest from it, until it has that
+    contrast to the ground: colors of different levels differ for every kind of color vision."""
+    ends = Color(255, 255, 255), Color(0, 0, 0)
+    nearer = contrast(color, ground) > level
+    target = ground if nearer else max(ends, key=lambda end: contrast(end, ground))
+    low, high = 0.0, 1.0
+    for _ in range(10):
+        share = (low + high) / 2
+        if (contrast(color.blend(target, share), ground) > level) == nearer:
+            low = share
+        else:
+            high = share
+    return color.blend(target, high)
+
+
 def _luminance(colour: Color) -> float:
     parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour.normalized]
     return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]

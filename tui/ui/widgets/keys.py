@@ -259,7 +259,7 @@ PAST_KEYS = (
     Key("right", "request(1)", "", ""),
     Key("d", "difference", "d", "what changed since the one before (or marked)"),
     Key("m", "set_mark", "m", "mark the request: the others are compared with it"),
-    Key("b", "mark('context', 1)", "b, B", "next/previous cache restart or summary"),
+    Key("b", "mark('context', 1)", "b, B", "next/previous cache restart or compaction"),
     Key("B", "mark('context', -1)", "", ""),
     Key("n", "mark('prompt', 1)", "n, N", "next/previous prompt"),
     Key("N", "mark('prompt', -1)", "", ""),
@@ -282,21 +282,21 @@ TIMELINE_KEYS = (
     Key("end", "edge(1)", "", ""),
     Key("n", "mark('prompt', 1)", "n, N", "next/previous prompt"),
     Key("N", "mark('prompt', -1)", "", ""),
-    Key("b", "mark('context', 1)", "b, B", "next/previous cache restart or summary"),
+    Key("b", "mark('context', 1)", "b, B", "next/previous cache restart or compaction"),
     Key("B", "mark('context', -1)", "", ""),
-    Key("t", "turn(1)", "t, T", "where checks turned red or green next/before"),
+    Key("t", "turn(1)", "t, T", "next/previous check that turned red or green"),
     Key("T", "turn(-1)", "", ""),
-    Key("s", "sums", "s", "the whole session in a few lines, or the moment"),
+    Key("s", "sums", "s", "sum up the session, or tell the moment (toggle)"),
     Key("x", "mark('trouble', 1)", "x, X", "next/previous error, retry or stop"),
     Key("X", "mark('trouble', -1)", "", ""),
     Key("plus,equals_sign", "zoom(1)", "+, -, 0", "zoom in, out, show all"),
     Key("minus", "zoom(-1)", "", ""),
     Key("0", "zoom(0)", "", ""),
     Key("enter", "open", "Enter", "open the moment: request, call or diff"),
-    Key("w", "workspace", "w", "what had changed in the workspace by then"),
+    Key("w", "workspace", "w", "files changed by then"),
     Key("e", "past", "e", "the context then, item by item"),
-    Key("c", "compare", "c", "another session below this one, or no longer"),
-    Key("y", "copy", "y", "copy the words about the moment"),
+    Key("c", "compare", "c", "compare with another session (toggle)"),
+    Key("y", "copy", "y", "copy the moment's text"),
 )
 
 SESSION_KEYS = (
@@ -336,9 +336,11 @@ READ_SESSION_KEYS = (
 )
 
 USAGE_KEYS = (
-    Key("right,tab", "group(1)", "← →", "group by the next thing, or by the one before"),
+    Key("right,tab", "group(1)", "← →", "next/previous grouping"),
     Key("left,shift+tab", "group(-1)", "", ""),
-    Key("s", "sort", "s", "the dearest prompts first, or all in their order"),
+    Key("up,down", "", "Up, Down", "previous/next row"),
+    Key("home,end", "", "Home, End", "first and last row"),
+    Key("s", "sort", "s", "sort by cost or by order"),
 )
 
 VERBOSE_KEYS = (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
-from rich.color import Color, blend_rgb
+from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.app import App
+from textual.color import Color as Hue
 from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
@@ -26,6 +26,10 @@ from tui.app.reports.timeline_picture import (
 )
 from tui.context.timeline import SessionTimeline
 from tui.core.dataclass import dataclass
+from tui.ui.toolkit.themes import toned
+
+if TYPE_CHECKING:
+    from tui.ui.toolkit.base_app import ThemedApp
 
 _COLORS = {
     "system": "$text-secondary",
@@ -44,8 +48,11 @@ _COLORS = {
     "error": "$text-error",
     "ink": "$background",
 }
-_PALE: Final = 0.5
-"""The share of its color that a part from the cache keeps."""
+_LEVELS: Final = {"system": 7.0, "tools": 11.0, "messages": 6.3, "results": 12.0, "thinking": 8.5}
+"""The contrast of the parts to the background: none has that of one next to it, so that they differ
+for people who don't see the difference of their hues."""
+_PALE: Final = 3.0
+"""The contrast of a part to the same part from the cache."""
 _RULES = "\n".join(f"    & > .timeline--{role} {{ color: {_COLORS[role]}; }}" for role in _COLORS)
 _LOW, _HIGH = " ▁▂▃─━", "▄▅▆▇█"
 """The characters that the cursor's line replaces: those of little, and those of a whole color."""
@@ -84,6 +91,12 @@ class TimelineView(Widget, can_focus=True):
         self._cell_styles: dict[tuple[str, str], Style] = {}
 
     @property
+    def shaded(self) -> bool:
+        """False where the parts have textures: too few colors are left for shades of them."""
+        app = cast("ThemedApp", self.app)
+        return not (app.no_color or app.few_colours)
+
+    @property
     def columns(self) -> int:
         return max(1, self.size.width - label_width(self.size.width) - 1)
 
@@ -109,8 +122,7 @@ class TimelineView(Widget, can_focus=True):
         self._strips = {}
         self._rows = ()
         if width and height:
-            colors = not cast("App[Any]", self.app).no_color
-            self._rows = picture(self.timeline, self.sight, width, height, colors=colors)
+            self._rows = picture(self.timeline, self.sight, width, height, colors=self.shaded)
         self.refresh()
 
     def on_resize(self) -> None:
@@ -200,7 +212,7 @@ class TimelineView(Widget, can_focus=True):
         text, fg, bg = row.cells[place]
         if text in _LOW:
             mark = Segment("│", self._style_of("text", ""))
-        elif text in _HIGH and not cast("App[Any]", self.app).no_color:
+        elif text in _HIGH and not cast("ThemedApp", self.app).no_color:
             mark = Segment("│", self._style_of("ink", fg))
         else:
             mark = Segment(text, self._style_of(fg, bg) + Style(reverse=True))
@@ -230,14 +242,21 @@ class TimelineView(Widget, can_focus=True):
             self._cell_styles[role, behind] = style
         return style
 
+    def fill(self, part: str) -> Hue:
+        """The color of a part of the context; with CACHED at its end, that of what came from the
+        cache."""
+        name = part.removesuffix(CACHED)
+        color = Hue.from_rich_color(self.get_component_rich_style(f"timeline--{name}").color)
+        if not self.shaded:
+            return color
+        level = _LEVELS[name] if name == part else _LEVELS[name] / _PALE
+        return toned(color, self.background_colors[1], level)
+
     def _color(self, role: str) -> Color | None:
-        """The color of a role; that of a part from the cache is nearer to the background."""
         if role not in self._colors:
-            part = role.removesuffix(CACHED)
-            color = self.get_component_rich_style(f"timeline--{part}", partial=True).color
-            ground = self.rich_style.bgcolor
-            if part != role and color and ground and color.triplet and ground.triplet:
-                mixed = blend_rgb(ground.triplet, color.triplet, _PALE)
-                color = Color.from_triplet(mixed)
+            if role.removesuffix(CACHED) in _LEVELS:
+                color = self.fill(role).rich_color
+            else:
+                color = self.get_component_rich_style(f"timeline--{role}", partial=True).color
             self._colors[role] = color
         return self._colors[role]
