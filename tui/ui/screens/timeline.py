@@ -15,8 +15,8 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from tui.app.reports.timeline import moment_lines, moment_title, overview, prompt_steps
-from tui.app.reports.timeline_picture import Window, aligned, legend
-from tui.context.timeline import SessionTimeline
+from tui.app.reports.timeline_picture import Window, aligned, legend, unread
+from tui.context.timeline import SessionTimeline, outline
 from tui.core.formatting import duration, money, plural, tokens
 from tui.core.gc_pause import gc_pause
 from tui.core.text_cleaning import one_line
@@ -40,6 +40,8 @@ _SLICE: Final = 200
 """Records that are added at a time: about 4 ms."""
 _FIRST: Final = 1000
 """Records after which the first picture is drawn."""
+_PICTURES: Final = 8
+"""After so large a part of them, at the latest, there is a new one."""
 _SORTS: Final = {"prompt": "prompt", "context": "cache restart", "trouble": "trouble"}
 _KEYS: Final[Keys] = (
     ("enter", "open"),
@@ -98,7 +100,8 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         self.timeline = timeline or SessionTimeline(prices)
         self._last, self._drawn, self._prompt = 0, 0, prompt
         self.notice = NoticeLine(id="notice")
-        self._reading = False
+        self._reading = ""
+        """What the title says while the record is read."""
         self._sums = not prompt
         """The whole session is told in place of the moment: until the cursor is moved."""
 
@@ -152,10 +155,11 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
     @work(group="read", exclusive=True)
     async def _read(self) -> None:
         """Fold what is not yet known, in slices between which keys are served, and draw what there
-        is each time that it has doubled."""
-        self._reading, drawn = True, 0
-        self._show_title("Reading the record…")
-        records = tuple(self._records)
+        is each time that it has doubled, the rest in outline."""
+        self._reading, drawn = "Reading the record…", 0
+        self._show_title()
+        records, view = tuple(self._records), self.view
+        requests = outline(records)
         try:
             with gc_pause():
                 known = self.timeline
@@ -163,13 +167,17 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
                     self.timeline = SessionTimeline(self._prices)
                 while (count := self.timeline.count) < len(records):
                     self.timeline.extend(records[count : count + _SLICE])
-                    if (count := self.timeline.count) >= max(_FIRST, 2 * drawn):
+                    more = min(drawn, len(records) // _PICTURES)
+                    count = self.timeline.count
+                    if len(records) > count >= max(_FIRST, drawn + more):
+                        read = 100 * count // len(records)
+                        self._reading = f"Reading the record… {read} %, the rest is an outline"
+                        view.left = unread(self.timeline, requests, len(records))
                         self._draw(first=not drawn)
-                        self._show_title(f"Reading the record… {100 * count // len(records)} %")
                         drawn = count
                     await asyncio.sleep(0)
         finally:
-            self._reading = False
+            self._reading, view.left = "", None
         self._draw(first=not drawn)
         if steps := prompt_steps(self.timeline, self._prompt):
             self.view.move_to(self.timeline.steps.index(steps[0]))
@@ -223,7 +231,7 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         self.query_one("#keys", Static).update(in_rows(_KEYS, width, rows=1))
         self._show_moment()
 
-    def _show_title(self, state: str = "") -> None:
+    def _show_title(self) -> None:
         known = self.timeline
         prompts = plural(len(known.marks["prompt"]), "prompt")
         facts = [prompts, f"{duration(known.now)} of work"]
@@ -237,7 +245,7 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         if running := known.running():
             facts.append(f"now: {one_line(running[-1].label)}")
         title = Content.assemble(
-            ("timeline", "bold"), (f"  {state or ' · '.join(facts)}", "$text-muted")
+            ("timeline", "bold"), (f"  {self._reading or ' · '.join(facts)}", "$text-muted")
         )
         self.query_one("#title", Static).update(title)
 
