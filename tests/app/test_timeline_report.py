@@ -19,8 +19,16 @@ from tui.app.reports.timeline import (
     timeline_json,
     timeline_report,
 )
-from tui.app.reports.timeline_picture import Window, label_width, legend, picture, signs, whole
-from tui.context.timeline import Parts, RequestInput, SessionTimeline
+from tui.app.reports.timeline_picture import (
+    Window,
+    label_width,
+    legend,
+    picture,
+    signs,
+    unread,
+    whole,
+)
+from tui.context.timeline import Parts, RequestInput, SessionTimeline, outline
 from tui.core.dataclass import replace
 from tui.core.text_cleaning import one_line
 
@@ -279,3 +287,44 @@ def test_what_a_request_has_more_names_no_tools_that_only_the_estimate_took_away
     assert parts_change(before, after) == "+457 thinking, +224 results, +30 messages"
     more = RequestInput(20_160, 0, 0, 0, 0, Parts(1_116, 6_723, 2_400, 4_274, 5_647))
     assert parts_change(before, more).startswith("+823 tools, +457 thinking")
+
+
+def test_what_is_not_folded_yet_is_drawn_in_outline_only() -> None:
+    records = WorkedSession(words=5).made(40, 12)
+    half = SessionTimeline({})
+    half.extend(records[: len(records) // 2])
+    left = unread(half, outline(records), len(records))
+    for colors, sign in ((True, "░"), (False, "·")):
+        rows = picture(half, left.whole, 110, 30, colors=colors, left=left)
+        labels = [row.label for row in rows]
+        chart = [row.cells for row in rows[: labels.index("cache")]]
+        ended = left.whole.column(half.now, len(chart[0]))
+        assert isclose(ended, len(chart[0]) / 2, rel_tol=0.1)
+        lowest = [letter for letter, _, _ in chart[-1]]
+        assert sign not in lowest[:ended]
+        assert {*lowest[ended + 1 :]} == {sign}
+        below = rows[len(chart) :]
+        assert below
+        assert all({*row.cells[ended + 1 :]} == {(" ", "text", "")} for row in below)
+
+
+def test_an_outline_is_as_high_as_the_requests_to_come() -> None:
+    told = Told()
+    for number in range(1, 41):
+        told.tell("user", content=said("go"), text="go")
+        whole_input = usage(fresh=1_000 if number < 20 else 4_000)
+        told.tell("assistant", content=said("done"), model="m", usage=whole_input)
+    begun = SessionTimeline({})
+    begun.extend(told.records[:20])
+    left = unread(begun, outline(told.records), len(told.records))
+    rows = picture(begun, left.whole, 110, 30, left=left)
+    assert rows[0].label == "4.0k"
+    heights = [sum(row.cells[column][0] == "░" for row in rows) for column in (35, 90)]
+    assert isclose(heights[1], 4 * heights[0], abs_tol=3)
+
+
+def test_an_outline_of_a_session_without_counts_is_empty() -> None:
+    records = [one for one in WorkedSession(words=5).made(3, 4) if one.type != "assistant"]
+    left = unread(SessionTimeline({}), outline(records), len(records))
+    assert not left.tokens
+    assert picture(SessionTimeline({}), left.whole, 80, 10, left=left)

@@ -48,6 +48,7 @@ from tui.core.messages import blocks_of, text_of
 from tui.core.paths import folders, shorten
 from tui.core.standard_output import note, print_data, print_text
 from tui.core.text_cleaning import clean
+from tui.core.two_processes import in_fork
 from tui.core.workspace import worktree_of
 from tui.permissions.gate import RulesOnly
 from tui.session import catalog, chain_check, copies, importers, index
@@ -57,6 +58,8 @@ from tui.session.records import LEFT_OUT, Finding, Record, is_prompt
 from tui.session.session import Session
 
 _MESSAGES = frozenset({"user", "assistant"})
+_LARGE = 4_000_000
+"""Bytes of a session from which a second process checks it while this one reads it."""
 
 # Actions that change nothing
 
@@ -269,11 +272,10 @@ def report(options: Options) -> int:
     from tui.app.session_report import session_report  # noqa: PLC0415
 
     path = path_of(options)
-    loaded = loaded_branch(options)
-    lines = chain_check.verify(path)
-    state = "unchanged since it was written" if not lines.changed else "changed since"
-    if not lines.linked:
-        state = "not covered: an older version wrote it"
+    large = path.is_file() and path.stat().st_size > _LARGE
+    with in_fork(_state, [path], worth=large) as checked:
+        loaded = loaded_branch(options)
+        state = next(checked).decode()
     prices = launch_config.prepare(options).config.prices
     title = _session(loaded).title
     if options.sessions.format == "html":
@@ -282,6 +284,14 @@ def report(options: Options) -> int:
     else:
         made = session_report(loaded, prices, title=title, state=state)
     return _written(options, replace(made, text=clean(made.text)))  # it is for people
+
+
+def _state(path: Path) -> bytes:
+    """Say whether a session's file is what was written."""
+    lines = chain_check.verify(path)
+    if not lines.linked:
+        return b"not covered: an older version wrote it"
+    return b"changed since" if lines.changed else b"unchanged since it was written"
 
 
 def _written(options: Options, document: Exported) -> int:

@@ -198,7 +198,7 @@ def blocks_of(content: object) -> list[Block]:
     if not isinstance(content, list):
         return []
     items = cast("list[object]", content)
-    return [cast("Block", item) for item in items if isinstance(item, dict)]
+    return cast("list[Block]", [item for item in items if isinstance(item, dict)])
 
 
 def tool_calls(content: Iterable[Block]) -> list[Block]:
@@ -209,9 +209,11 @@ def tool_calls(content: Iterable[Block]) -> list[Block]:
 def as_meant(call: Block) -> Block:
     """Return a call as one of the tool that it is for: a call of `call_tool` becomes one of the MCP
     server's tool that it names."""
+    if call.get("name") != CALL_TOOL:
+        return call
     given = object_of(call.get("input"))
     name = string_of(given.get("name"))
-    if call.get("name") != CALL_TOOL or not name.startswith("mcp__"):
+    if not name.startswith("mcp__"):
         return call
     return {**call, "name": name, "input": given.get("input", {})}
 

@@ -422,6 +422,35 @@ async def test_a_long_session_is_drawn_while_it_is_read_and_keys_are_served(
         assert "what has been read so far" in told
 
 
+async def test_while_a_session_is_read_the_rest_is_an_outline_and_no_figure_is_told_as_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    records = WorkedSession(words=5).made(80, 12)
+    titles, lowest = list[str](), list[str]()
+    show = TimelineView.show
+
+    def shown(view: TimelineView, timeline: SessionTimeline, cursor: int) -> None:
+        show(view, timeline, cursor)
+        if timeline.count < len(records):
+            screen = cast("TimelineScreen", view.screen)
+            screen.on_resize()
+            titles.append(words(screen, "title"))
+            lines = drawn(screen)
+            cache = next(n for n, line in enumerate(lines) if line.split()[:1] == ["cache"])
+            lowest.append(lines[cache - 1])
+
+    monkeypatch.setattr(TimelineView, "show", shown)
+    async with looking(records) as (screen, pilot, _):
+        await until(pilot, lambda: "of work" in words(screen, "title"))
+        assert titles
+        assert all("%, the rest is an outline" in title for title in titles)
+        outlined = [line.count("░") for line in lowest]
+        assert outlined == sorted(outlined, reverse=True)
+        assert outlined[0] > 3 * outlined[-1], outlined
+        assert screen.view.left is None
+        assert screen.view.every.end < screen.timeline.now * 1.01
+
+
 async def test_another_session_is_drawn_below_from_its_first_prompt_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

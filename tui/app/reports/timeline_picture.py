@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from tui.context.timeline import Lane, SessionTimeline, TimelineStep
+from tui.context.timeline import Lane, SessionTimeline, SizedRequest, TimelineStep
 from tui.core.dataclass import dataclass, replace
 from tui.core.formatting import money, tokens
 from tui.core.text_cleaning import one_line
@@ -53,6 +53,9 @@ ROLES: Final = (
     "text", "muted", "rule", "primary", "secondary", "accent", "success", "warning", "error", "ink",
 )  # fmt: skip
 _EMPTY: Final[Cell] = (" ", "text", "")
+_UNREAD: Final[Cell] = ("░", "rule", "")
+_UNREAD_TEXTURE: Final[Cell] = ("·", "rule", "")
+"""A cell of what isn't folded yet."""
 _NAMED: Final = 6
 """Fewest cells of a bar with its name in it."""
 
@@ -97,23 +100,56 @@ def aligned(timelines: Sequence[SessionTimeline]) -> list[Window]:
     return [Window(first - before, first + after) for first in firsts]
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """The part of a session that isn't folded yet: the requests in it that are known, in the order
+    of their times, which are guessed by the pace of what is before; and the window that the whole
+    session needs then."""
+
+    times: Sequence[float]
+    tokens: Sequence[int]
+    whole: Window
+
+
+def unread(timeline: SessionTimeline, requests: Sequence[SizedRequest], count: int) -> Unread:
+    """What a timeline lacks of a session with so many records, by the requests of its outline."""
+    end = whole(timeline).end
+    pace = end / max(1, timeline.count)
+    left = [one for one in requests if one.place >= timeline.count]
+    times = [end + (one.place - timeline.count) * pace for one in left]
+    return Unread(times, [one.tokens for one in left], Window(0.0, max(end, count * pace)))
+
+
 def label_width(width: int) -> int:
     """The cells of the labels in a picture of that width."""
     return LABEL if width >= NARROW else 7
 
 
 def picture(
-    timeline: SessionTimeline, window: Window, width: int, height: int, *, colors: bool = True
+    timeline: SessionTimeline,
+    window: Window,
+    width: int,
+    height: int,
+    *,
+    colors: bool = True,
+    left: Unread | None = None,
 ) -> list[PictureRow]:
-    """Draw the window in at most so many cells and rows, the labels included."""
+    """Draw the window in at most so many cells and rows, the labels included. What is `left` to be
+    read is drawn in outline."""
     columns = max(1, width - label_width(width) - 1)
     edges = window.edges(columns)
     below = _rows(timeline, window, edges, height)
     chart = max(1, height - len(below))
-    rows = [*_chart(timeline, edges, chart, colors=colors), *below]
+    most = max((*_inputs(timeline, edges), *(left.tokens if left else ())), default=0)
+    rows = [*_chart(timeline, edges, chart, most, colors=colors), *below]
     ended = bisect_left(edges, whole(timeline).end)
     if ended < columns:  # beyond it there is nothing, and nothing goes on
         rows = [replace(row, cells=_until(row.cells, ended)) for row in rows]
+        if left:
+            beyond = [*_outline(left, edges[ended:], chart, most, colors=colors)]
+            for n in range(chart):
+                cells = [*rows[n].cells[:ended], *(column[chart - 1 - n] for column in beyond)]
+                rows[n] = replace(rows[n], cells=cells)
     return [replace(row, label=row.label[: label_width(width)]) for row in rows]
 
 
@@ -335,13 +371,29 @@ def _name(step: TimelineStep) -> str:
 # The stacked context
 
 
+def _inputs(timeline: SessionTimeline, edges: Sequence[float]) -> Sequence[int]:
+    """The tokens of the requests in sight."""
+    times = timeline.requests.times
+    first, last = (bisect_left(times, edge) for edge in (edges[0], edges[-1]))
+    return timeline.inputs.values[max(0, first - 1) : last]
+
+
+def _outline(
+    left: Unread, edges: Sequence[float], height: int, most: int, *, colors: bool
+) -> Iterator[list[Cell]]:
+    """Yield columns, from below, as high as the last request of each or before it."""
+    full = _UNREAD if colors else _UNREAD_TEXTURE
+    for edge in edges[1:]:
+        place = max(0, bisect_left(left.times, edge) - 1)
+        tokens = left.tokens[place] if left.tokens else 0
+        high = round(height * tokens / most) if most else 0
+        yield [full if row < high else _EMPTY for row in range(height)]
+
+
 def _chart(
-    timeline: SessionTimeline, edges: Sequence[float], height: int, *, colors: bool
+    timeline: SessionTimeline, edges: Sequence[float], height: int, most: int, *, colors: bool
 ) -> list[PictureRow]:
-    times, inputs = timeline.requests.times, timeline.inputs.values
-    places = [bisect_left(times, edge) for edge in edges]
-    shown = inputs[max(0, places[0] - 1) : places[-1]]
-    most = max(shown, default=0)
+    places = [bisect_left(timeline.requests.times, edge) for edge in edges]
     columns = [
         _column(timeline, first, last, most, height, colors=colors)
         for first, last in pairwise(places)

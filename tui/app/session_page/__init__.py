@@ -25,7 +25,7 @@ from tui.app.session_page.markup import (
 )
 from tui.app.session_page.record import PageRecord, TurnSteps, page_record, record_parts
 from tui.app.session_page.timeline_picture import timeline_picture
-from tui.app.session_page.usage_pictures import usage_figures
+from tui.app.session_page.usage_pictures import SHOWN, usage_figures
 from tui.app.session_report import cost, models, turns
 from tui.context.timeline import SessionTimeline, inner_timelines
 from tui.context.usage.attribution import Attribution, attribute
@@ -65,7 +65,7 @@ def _page(
     sub_agents: Mapping[str, Sequence[Record]],
 ) -> Exported:
     def shared(records: Sequence[Record]) -> bytes:
-        return attribute(records, prices, cwd=loaded.header.cwd).to_bytes()
+        return attribute(records, prices, cwd=loaded.header.cwd, by=SHOWN).to_bytes()
 
     branch, worth = loaded.branch, len(loaded.records) > _ALONE
     with in_fork(shared, [loaded.records], worth=worth) as shares:

@@ -77,7 +77,8 @@ def outcome_of(turns: Sequence[Turn], steps: Iterable[TimelineStep]) -> SessionO
             elif record.type == "job_ended" or _ends_its_command(record):
                 jobs.discard(str(record.data.get("call_id")))
     for step in steps:
-        found.files |= dict.fromkeys(step.files)
+        if step.files:
+            found.files |= dict.fromkeys(step.files)
         if step.sent is not None:
             found.used += step.sent.tokens + step.sent.output
     found.jobs = len(jobs)

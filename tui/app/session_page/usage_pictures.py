@@ -25,7 +25,7 @@ from tui.core.formatting import plural, tokens
 RowAnchor = Callable[[str, str], str]
 """The anchor of a row, by its grouping and its key; "" for none."""
 
-_SHOWN: Final[tuple[Grouping, ...]] = (
+SHOWN: Final[tuple[Grouping, ...]] = (
     "prompt", "kind", "tool", "file", "break", "model", "agent", "server", "skill",
 )  # fmt: skip
 _MOST: Final = 10
@@ -37,7 +37,7 @@ _BAR: Final = 8
 
 def usage_figures(found: Attribution, text: PageText, anchor: RowAnchor) -> Iterator[str]:
     """Yield a figure for each grouping that tells something apart."""
-    for by in _SHOWN:
+    for by in SHOWN:
         names = {key: f"{key}. {title}" for key, title in found.titles.items()}
         rows = table_of(by, found.rows(by), names if by in IN_ORDER else {})
         if any(row.key for row in rows.rows):

@@ -7,29 +7,14 @@ nothing is known to have run, such as a night between two prompts, is cut to `KE
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from tui.core.dataclass import dataclass
 
 KEPT_S: Final = 30.0
 """Seconds of an unexplained stretch that stay on the axis."""
-_BACK_S: Final = 2.0
+BACK_S: Final = 2.0
 """Seconds by which records may come out of order without a word about it."""
-
-
-class Passed(NamedTuple):
-    """The time between two records: by the clock, and the part of it that is not on the axis. Below
-    0, the clock jumped back."""
-
-    seconds: float = 0.0
-    cut: float = 0.0
-
-    @property
-    def jumped_back(self) -> bool:
-        return self.seconds < -_BACK_S
-
-
-_NONE: Final = Passed()
 
 
 @dataclass(slots=True)
@@ -43,32 +28,33 @@ class TimeAxis:
     """The records without a readable time."""
     jumps: int = 0
     """How often the clock jumped back."""
-    _last: float | None = None
+    clock: float | None = None
+    """The time of the last one that has one."""
 
-    def move(self, time: object, explained: float = 0.0) -> Passed:
-        """Move to a record, by its time. `explained` are the seconds before it in which something
-        is known to have run."""
+    def passed(self, time: object) -> float:
+        """Take the time of the next record. Returns the seconds by the clock since the one before,
+        below 0 where it jumped back, 0 where that is unknown."""
         then = _seconds_of(time)
         if then is None:
             self.untimed += 1
-            return _NONE
-        last, self._last = self._last, then
+            return 0.0
+        last, self.clock = self.clock, then
         if last is None:
             self.started = then
-            return _NONE
-        passed = then - last
-        if passed <= 0:
-            back = Passed(passed)
-            self.jumps += back.jumped_back
-            return back
-        kept = min(passed, explained + KEPT_S)
+            return 0.0
+        return then - last
+
+    def move(self, seconds: float, explained: float = 0.0) -> float:
+        """Go on by the seconds that have passed. `explained` are those of them in which something
+        is known to have run. Returns how many were cut."""
+        kept = min(seconds, explained + KEPT_S)
         self.now += kept
-        return Passed(passed, passed - kept)
+        return seconds - kept
 
     def since(self, time: object) -> float | None:
         """The seconds from a moment by the clock to the last record; None where that is unknown."""
         then = _seconds_of(time)
-        return None if then is None or self._last is None else self._last - then
+        return None if then is None or self.clock is None else self.clock - then
 
 
 def _seconds_of(time: object) -> float | None:

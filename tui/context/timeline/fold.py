@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from tui.context.failed_attempts import attempt_in
 from tui.context.labels import call_label, one_line
+from tui.context.overrides import content_of
 from tui.context.record_index import continues
-from tui.context.timeline.axis import Passed, TimeAxis
+from tui.context.timeline.axis import BACK_S, KEPT_S, TimeAxis
 from tui.context.timeline.check_line import check_in
 from tui.context.timeline.check_runs import CheckRun, CheckRuns
 from tui.context.timeline.checks import verdict_of
@@ -29,7 +30,6 @@ from tui.core.messages import (
     Block,
     Usage,
     as_meant,
-    blocks_of,
     list_of,
     object_of,
     string_of,
@@ -90,12 +90,20 @@ class _OpenCall:
 
 @dataclass(slots=True)
 class _OpenRequest:
-    """A request that has no answer yet: its step, the place of that, and since when the present
-    attempt runs."""
+    """A request that has no answer yet: its step, the place of that, since when the present attempt
+    runs, and the time by the clock when it was made."""
 
     step: TimelineStep
     place: int
     attempt: float
+    clock: float | None = None
+
+    def seconds(self, timeline: SessionTimeline) -> float:
+        """The seconds since then by the clock, by the axis where that jumped."""
+        drawn, clock = timeline.now - self.step.at, timeline.axis.clock
+        if clock is None or self.clock is None:
+            return drawn
+        return max(drawn, clock - self.clock)
 
 
 @dataclass(slots=True)
@@ -131,12 +139,9 @@ class SessionTimeline:
     lost: int = 0
     totals: Totals = field(default_factory=Totals)
     axis: TimeAxis = field(default_factory=TimeAxis)
+    now: float = 0.0
+    """The end of the axis."""
     _work: _Work = field(default_factory=lambda: _Work())  # noqa: PLW0108 - it is defined below
-
-    @property
-    def now(self) -> float:
-        """The end of the axis."""
-        return self.axis.now
 
     @property
     def worked(self) -> float:
@@ -209,20 +214,25 @@ class SessionTimeline:
 
     def add(self, record: Record) -> None:
         """Add the next record of the branch."""
-        work, data = self._work, record.data
+        work, axis, kind, data = self._work, self.axis, record.type, record.data
         work.count += 1
         work.last = record
-        work.before = self.axis.now
-        kind = record.type
-        explained = work.explained(kind, data) if kind in _EXPLAIN else work.delay
-        passed = self.axis.move(record.time, explained)
-        work.passed = passed.seconds
-        if passed.seconds > 0:
-            work.idle += passed.seconds
-            if not explained and work.request is None and not work.calls:
-                self.totals.idle += self.axis.now - work.before
-        if passed.cut or passed.seconds < 0:
-            self._passed(record, passed)
+        work.before = axis.now
+        work.passed = seconds = axis.passed(record.time)
+        if seconds > 0:
+            work.idle += seconds
+            rests = work.request is None and not work.calls
+            needed = rests or seconds > KEPT_S
+            explained = work.explained(kind, data) if needed else 0.0
+            cut = axis.move(seconds, explained)
+            self.now = axis.now
+            if rests and not explained:
+                self.totals.idle += axis.now - work.before
+            if cut:
+                self._cut(record, seconds, cut)
+        elif seconds < -BACK_S:
+            axis.jumps += 1
+            self._jumped_back(record, seconds)
         if work.wait >= 0:
             work.end_wait(self)
         if handler := _HANDLERS.get(kind):
@@ -274,7 +284,7 @@ class SessionTimeline:
             return
         step = request.step
         step.end, step.state, step.note = self.now, state, note
-        step.seconds = work.since(self, step)
+        step.seconds = request.seconds(self)
         self.bar(request.place, request.attempt, failed=True)
         work.request = None
 
@@ -303,9 +313,8 @@ class SessionTimeline:
             "question" if asks else "call", start, now, time, seconds, label, record
         )
         step.state, step.call_id = state, id_
-        details = object_of(data.get("details"))
-        step.files = _files(name, object_of(block.get("input")), details) if not state else ()
         given = object_of(block.get("input"))
+        step.files = _files(name, given, object_of(data.get("details"))) if not state else ()
         if name in _COMMANDS and data and data.get("summary") != "denied":
             self._checked(step, name, given, data)
         place = self.put(step, "check" if step.verdict else "")
@@ -333,28 +342,25 @@ class SessionTimeline:
         if not step.state:
             checks.follow(tool, command, self.cwd)
 
-    def _passed(self, record: Record, passed: Passed) -> None:
-        """Say where the axis leaves time out, or where the clock jumped."""
-        if passed.jumped_back:
-            label = f"The clock jumped back by {wait_time(-passed.seconds)}"
-        elif passed.cut > 0:
-            label = f"{wait_time(passed.seconds)} passed"
+    def _cut(self, record: Record, seconds: float, cut: float) -> None:
+        """Say where the axis leaves time out."""
+        work, label = self._work, f"{wait_time(seconds)} passed"
+        step = TimelineStep("pause", work.before, self.now, record.time, seconds, label, record.id)
+        step.note = f"{wait_time(cut)} of it aren't drawn"
+        if work.request is None and not work.calls:
+            step.note += "."
         else:
-            return
-        work = self._work
-        idle = work.request is None and not work.calls
-        step = TimelineStep(
-            "pause", work.before, self.now, record.time, passed.seconds, label, record.id
-        )
-        if passed.jumped_back:
-            step.note = "The order of the record counts here."
-        elif idle:
-            step.note = f"{wait_time(passed.cut)} of it aren't drawn."
-        else:
-            step.note = (
-                f"{wait_time(passed.cut)} of it aren't drawn: nothing is known to have run, so"
-                " someone was waited for, the computer slept, or its clock was changed."
+            step.note += (
+                ": nothing is known to have run, so someone was waited for, the computer slept, or"
+                " its clock was changed."
             )
+        self.put(step, "pause")
+
+    def _jumped_back(self, record: Record, seconds: float) -> None:
+        """Say where the clock did."""
+        now, label = self.now, f"The clock jumped back by {wait_time(-seconds)}"
+        step = TimelineStep("pause", now, now, record.time, seconds, label, record.id)
+        step.note = "The order of the record counts here."
         self.put(step, "pause")
 
 
@@ -391,8 +397,9 @@ class _Work:
     """The record says why the next request isn't cached."""
 
     def explained(self, kind: str, data: dict[str, Any]) -> float:
-        """The seconds before a record of one of `_EXPLAIN` in which something is known to have
-        run."""
+        """The seconds before a record in which something is known to have run."""
+        if kind not in _EXPLAIN:
+            return self.delay
         match kind:
             case "assistant":
                 return _LONG_S
@@ -414,12 +421,6 @@ class _Work:
             self.known[model] = price_of(model, prices)
         return self.known[model]
 
-    def since(self, timeline: SessionTimeline, step: TimelineStep) -> float:
-        """The seconds since a step by the clock, by the axis where that jumped."""
-        passed = timeline.axis.since(step.time)
-        drawn = timeline.now - step.at
-        return drawn if passed is None or passed < drawn else passed
-
     def end_wait(self, timeline: SessionTimeline) -> None:
         """End the wait that the record before has begun."""
         step = timeline.steps[self.wait]
@@ -438,9 +439,9 @@ def _prompt(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None
     work = _work(line)
     line.close_request("no answer")
     line.close_calls("no result")
-    work.sizes.add(record)
-    label = title_of(data)
+    work.sizes.add(record, content_of(record))
     if is_prompt(record):
+        label = title_of(data)
         work.prompts += 1
         step = TimelineStep("prompt", line.now, line.now, record.time, 0.0, label, record.id)
         step.number = work.prompts
@@ -458,14 +459,14 @@ def _request(line: SessionTimeline, record: Record, data: dict[str, Any]) -> Non
     step = TimelineStep("request", line.now, line.now, record.time, 0.0, model, record.id)
     step.model, step.state = model, "running"
     work.number = step.number = number if isinstance(number, int) else work.number + 1
-    work.request = _OpenRequest(step, line.put(step), line.now)
+    work.request = _OpenRequest(step, line.put(step), line.now, line.axis.clock)
 
 
 def _answer(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
-    work = _work(line)
+    work, content = _work(line), content_of(record)
     if not is_answer(record):
-        work.sizes.add(record)
-        _calls(line, record, data)
+        work.sizes.add(record, content)
+        _calls(line, record, content)
         return
     usage, request = Usage.from_json(data.get("usage")), work.request
     if request is None:  # another program's session, or an old one: they don't record requests
@@ -476,7 +477,7 @@ def _answer(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None
         request = _OpenRequest(step, line.put(step), work.before)
     else:
         step = request.step
-        step.seconds = work.since(line, step)
+        step.seconds = request.seconds(line)
     step.end, step.state = line.now, ""
     step.model = string_of(data.get("model")) or step.model
     step.label = step.model
@@ -505,8 +506,8 @@ def _answer(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None
     line.bar(request.place, request.attempt)
     work.request = None
     _cache_lost(line, step, step.sent, "1h" if usage.ephemeral_1h_input_tokens else "5m")
-    work.sizes.add(record)
-    _calls(line, record, data)
+    work.sizes.add(record, content)
+    _calls(line, record, content)
 
 
 def _cache_lost(
@@ -540,8 +541,8 @@ def _cache_lost(
     line.totals.add_break(mark)
 
 
-def _calls(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
-    for block in tool_calls(blocks_of(data.get("content"))):
+def _calls(line: SessionTimeline, record: Record, content: list[Block]) -> None:
+    for block in tool_calls(content):
         id_ = string_of(block.get("id"))
         _work(line).calls[id_] = _OpenCall(block, line.now, record.time)
 
@@ -554,7 +555,7 @@ def _intent(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None
 
 
 def _result(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
-    _work(line).sizes.add(record)
+    _work(line).sizes.add(record, content_of(record))
     state = "failed" if data.get("is_error") else ""
     if data.get("summary") == "interrupted":
         state = "stopped"
@@ -729,7 +730,7 @@ def _trouble(line: SessionTimeline, record: Record, data: dict[str, Any]) -> Non
     stopped = record.type == "interrupt"
     line.close_request("stopped" if stopped else "failed")
     if stopped:
-        _work(line).sizes.add(record)
+        _work(line).sizes.add(record, content_of(record))
     label = _words(record) or one_line(string_of(data.get("message")))
     label = label or ("stopped by you" if stopped else record.type)
     step = TimelineStep("trouble", line.now, line.now, record.time, 0.0, label, record.id)
@@ -751,7 +752,7 @@ def _frame(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
 
 def _notice(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
     del data
-    _work(line).sizes.add(record)
+    _work(line).sizes.add(record, content_of(record))
 
 
 def _file_change(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
@@ -815,6 +816,8 @@ def _files(name: str, given: dict[str, Any], details: dict[str, Any]) -> tuple[s
     if name in _EDITS:
         named = (given.get(key) for key in ("file_path", "path", "notebook_path"))
         return tuple(one for one in named if isinstance(one, str))[:1]
+    if not details:
+        return ()
     found: list[object] = []
     if "after_sha256" in details:
         found.append(details.get("path"))

@@ -23,7 +23,8 @@ class Lane:
     ends: array[float] = field(default_factory=lambda: array("d"))
     steps: array[int] = field(default_factory=lambda: array("l"))
     _busy: array[float] = field(default_factory=lambda: array("d", [0.0]))
-    _failed: array[int] = field(default_factory=lambda: array("l", [0]))
+    _failed: array[int] = field(default_factory=lambda: array("l"))
+    """The bars of what failed."""
 
     def free_at(self, start: float) -> bool:
         """True if a bar may begin there."""
@@ -31,14 +32,16 @@ class Lane:
 
     def add(self, start: float, end: float, step: int, *, failed: bool) -> None:
         """Add a bar after the others; where it overlaps them, the part that doesn't."""
-        if self.ends:
-            start = max(start, self.ends[-1])
-        end = max(start, end)
+        ends, busy = self.ends, self._busy
+        if ends and ends[-1] > start:
+            start = ends[-1]
+        end = max(end, start)
+        if failed:
+            self._failed.append(len(ends))
         self.starts.append(start)
-        self.ends.append(end)
+        ends.append(end)
         self.steps.append(step)
-        self._busy.append(self._busy[-1] + end - start)
-        self._failed.append(self._failed[-1] + failed)
+        busy.append(busy[-1] + end - start)
 
     def between(self, start: float, end: float) -> range:
         """The bars that are in a stretch of time, also in part."""
@@ -67,7 +70,8 @@ class Lane:
 
     def failed(self, bars: range) -> bool:
         """True if one of the bars is of something that failed."""
-        return bool(bars) and self._failed[bars.stop] > self._failed[bars.start]
+        first = bisect_left(self._failed, bars.start)
+        return first < len(self._failed) and self._failed[first] < bars.stop
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -39,12 +40,14 @@ class ContextSizes:
 
     weights: list[float] = field(default_factory=lambda: [0.0] * 5)
     _framed: bool = False
-    _ids: list[str] = field(default_factory=list[str])
-    _own: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
-    """For each record that speaks: its weight, and that of its thinking."""
-    _kind: list[int] = field(default_factory=list[int])
-    _now: list[float] = field(default_factory=list[float])
-    """The same weight, with what overlays made of it."""
+    _kind: bytearray = field(default_factory=bytearray)
+    """For each record that speaks, its place in `Parts`."""
+    _own: array[float] = field(default_factory=lambda: array("d"))
+    """Its weight."""
+    _now: array[float] = field(default_factory=lambda: array("d"))
+    """The same, with what overlays made of it."""
+    _thought: array[float] = field(default_factory=lambda: array("d"))
+    """The weight of its thinking."""
     _place: dict[str, int] = field(default_factory=dict[str, int])
     _covered: int = 0
     """The records before this one are summarized."""
@@ -58,16 +61,16 @@ class ContextSizes:
         tools = map(object_of, list_of(record.data.get("tools")))
         self.weights[1] = sum(map(estimate.json_weight, tools))
 
-    def add(self, record: Record) -> None:
-        """Add a record that speaks."""
+    def add(self, record: Record, content: list[Block]) -> None:
+        """Add a record that speaks, with its content."""
         kind = _KINDS.get(record.type, _MESSAGES)
-        own, thought = _weigh(content_of(record))
+        own, thought = _weigh(content)
         own += estimate.CALL_TOKENS if kind == _RESULTS else estimate.MESSAGE_TOKENS
-        self._place[record.id] = len(self._ids)
-        self._ids.append(record.id)
+        self._place[record.id] = len(self._kind)
         self._kind.append(kind)
-        self._own.append((own, thought))
+        self._own.append(own)
         self._now.append(own)
+        self._thought.append(thought)
         self.weights[kind] += own
         self.weights[_THINKING] += thought
 
@@ -76,7 +79,7 @@ class ContextSizes:
         place = self._place.get(str(data.get("target")), -1)
         if place < 0:
             return
-        full, limit = self._own[place][0], data.get("tokens")
+        full, limit = self._own[place], data.get("tokens")
         match data.get("view"):
             case "masked" | "pruned":
                 weight = min(full, _STAND_IN)
@@ -92,7 +95,7 @@ class ContextSizes:
 
     def compact(self, record: Record) -> None:
         """Take a compaction: a summary replaces what it covers."""
-        last = self._place.get(str(record.data.get("covers")), len(self._ids) - 1)
+        last = self._place.get(str(record.data.get("covers")), len(self._kind) - 1)
         self._covered = max(self._covered, last + 1)
         self._thoughtless = max(self._thoughtless, self._covered)
         self._sum(_weigh(content_of(record))[0] + estimate.MESSAGE_TOKENS)
@@ -106,10 +109,9 @@ class ContextSizes:
         """Leave out the thinking from the record `start` on, all of it where that isn't known."""
         first = self._place.get(start, 0) if isinstance(start, str) else 0
         for place in range(max(first, self._covered), len(self._own)):
-            own, thought = self._own[place]
-            if thought:
+            if thought := self._thought[place]:
                 self.weights[_THINKING] -= thought
-                self._own[place] = own, 0.0
+                self._thought[place] = 0.0
 
     def parts(self, tokens: int) -> Parts:
         """Share the tokens of a request, as the server counted them, by the weights."""
@@ -133,7 +135,7 @@ class ContextSizes:
         sums = [0.0] * 5
         for place in range(self._covered, len(self._now)):
             sums[self._kind[place]] += self._now[place]
-            sums[_THINKING] += self._own[place][1]
+            sums[_THINKING] += self._thought[place]
         sums[_MESSAGES] += summary
         self.weights[2:] = sums[2:]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from tui.context.timeline.checks import Verdict
 from tui.context.timeline.sizes import Parts
@@ -34,7 +36,7 @@ LANES: Final[tuple[Kind, ...]] = ("request", "call", "agent", "job", "question",
 """The kinds with bars of their own, in the order in which they are drawn."""
 
 
-class RequestInput(NamedTuple):
+class RequestInput(Struct, frozen=True, gc=False):
     """The prompt of a request, in tokens: read from the cache, written to it, and neither. The
     parts are estimates by kind, and add up to it. `counted` is False where no server said so."""
 
@@ -52,8 +54,7 @@ class RequestInput(NamedTuple):
         return self.tokens - self.cached
 
 
-@dataclass(slots=True)
-class TimelineStep:
+class TimelineStep(Struct, gc=False):
     """One step. `at` and `end` are its place on the axis; `seconds` is how long it took by the
     clock, which may be longer. `record` is the id of its record, or of the one that began it.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from operator import attrgetter
 from typing import Final, NamedTuple
 
-from tui.core.dataclass import dataclass, fields
+from msgspec import Struct
+from msgspec.structs import astuple
+
 from tui.core.messages import Usage
 from tui.provider.prices import SEARCH_USD, ModelPrice
 
@@ -15,8 +16,7 @@ _COUNTS: Final = 5
 """The first fields of an amount are tokens, the others USD."""
 
 
-@dataclass(slots=True)
-class Amount:
+class Amount(Struct, gc=False):
     """Tokens that were read from the cache, written to it, new, and output, with the USD for each;
     `fees` are those for searches. `unpriced` tokens came from a model without a known price: there
     is nothing in the USD for them."""
@@ -78,7 +78,7 @@ class Amount:
 
     def to_json(self) -> list[float]:
         """Its numbers, rounded to what a sum over a million rows needs."""
-        numbers = _FIELDS(self)
+        numbers = astuple(self)
         counts, usd = numbers[:_COUNTS], numbers[_COUNTS:]
         return [*[round(one, 3) for one in counts], *[round(one, 12) for one in usd]]
 
@@ -103,9 +103,6 @@ class Amount:
         )
         made.fees = rates.fees(usage)
         return made
-
-
-_FIELDS: Final = attrgetter(*(one.name for one in fields(Amount)))
 
 
 def total_of(amounts: Iterable[Amount]) -> Amount:

@@ -141,10 +141,12 @@ def attribute(
     *,
     cwd: str = "",
     skip: Collection[str] = (),
+    by: Collection[Grouping] = GROUPINGS,
 ) -> Attribution:
     """Share out the bills in all records of a session, on whatever branch they are, but for those
-    to `skip`, by the records' ids: another session was billed."""
-    made = _Attributor(prices, cwd)
+    to `skip`, by the records' ids: another session was billed. What a prompt brought is only summed
+    up if `by` has it."""
+    made = _Attributor(prices, cwd, brought="brought" in by)
     with gc_pause():
         for record, path in _paths(records):
             made.take(record, path, billed=record.id not in skip)
@@ -253,8 +255,10 @@ class _LastRequest(NamedTuple):
 
 
 class _Attributor:
-    def __init__(self, prices: Mapping[str, Price], cwd: str) -> None:
+    def __init__(self, prices: Mapping[str, Price], cwd: str, *, brought: bool = True) -> None:
         self._prices = prices
+        self._keys = 2 if brought else 1
+        """Of an owner, how many of its fields are summed up for: the thing, and the prompt."""
         self._known: dict[tuple[str, bool], ModelPrice | None] = {}
         self._found = Attribution()
         self._owners = Owners(cwd)
@@ -338,7 +342,7 @@ class _Attributor:
 
     def _tell(self, owner: Owner, amount: Amount) -> None:
         """Take in what somebody has cost."""
-        for key in owner:
+        for key in owner[: self._keys]:
             _gather(self._owned, key, amount)
 
     def _keep(self, count: int) -> None:
@@ -416,7 +420,8 @@ class _Attributor:
             del self._row[start:]
             parts = parts[start:]
         self._row += parts
-        self._costs.extend(parts)
+        keys = self._keys
+        self._costs.extend([(owner[:keys], weight) for owner, weight in parts])
 
     def _input(self, bill: Bill, rates: TokenRates) -> float:
         """Share a request's input out. Returns its tokens for a unit of weight."""
@@ -474,7 +479,7 @@ class _Attributor:
     def _spend(self, owner: Owner, tokens: float, rates: TokenRates) -> None:
         if tokens <= 0:
             return
-        for key in owner:
+        for key in owner[: self._keys]:
             known = self._owned.get(key)
             if known is None:
                 known = self._owned[key] = Amount()

@@ -23,8 +23,8 @@ from tui.app.reports.timeline import (
     overview,
     prompt_steps,
 )
-from tui.app.reports.timeline_picture import CACHED, PARTS, Window, aligned, legend, signs
-from tui.context.timeline import SessionTimeline, next_around
+from tui.app.reports.timeline_picture import CACHED, PARTS, Window, aligned, legend, signs, unread
+from tui.context.timeline import SessionTimeline, next_around, outline
 from tui.core.formatting import duration, money, plural, tokens
 from tui.core.gc_pause import gc_pause
 from tui.core.text_cleaning import one_line
@@ -50,6 +50,8 @@ _FIRST: Final = 1000
 """Records after which the first picture is drawn."""
 _RULE: Final = 12
 """Cells of the rule around its words."""
+_PICTURES: Final = 8
+"""After so large a part of them, at the latest, there is a new one."""
 _SORTS: Final = {"prompt": "prompt", "context": "cache restart", "trouble": "trouble"}
 _KEYS: Final[Keys] = (
     ("enter", "open"),
@@ -109,7 +111,8 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         self.notice = NoticeLine(id="notice")
         self._around = ""
         """Words for the move that the cursor makes now."""
-        self._reading = False
+        self._reading = ""
+        """What the title says while the record is read."""
         self._sums = not prompt
         """The whole session is told in place of the moment: until the cursor is moved."""
 
@@ -163,10 +166,11 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
     @work(group="read", exclusive=True)
     async def _read(self) -> None:
         """Fold what is not yet known, in slices between which keys are served, and draw what there
-        is each time that it has doubled."""
-        self._reading, drawn = True, 0
-        self._show_title("Reading the record…")
-        records = tuple(self._records)
+        is each time that it has doubled, the rest in outline."""
+        self._reading, drawn = "Reading the record…", 0
+        self._show_title()
+        records, view = tuple(self._records), self.view
+        requests = outline(records)
         try:
             with gc_pause():
                 known = self.timeline
@@ -175,13 +179,17 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
                     self.timeline = SessionTimeline(self._prices, cwd)
                 while (count := self.timeline.count) < len(records):
                     self.timeline.extend(records[count : count + _SLICE])
-                    if (count := self.timeline.count) >= max(_FIRST, 2 * drawn):
+                    more = min(drawn, len(records) // _PICTURES)
+                    count = self.timeline.count
+                    if len(records) > count >= max(_FIRST, drawn + more):
+                        read = 100 * count // len(records)
+                        self._reading = f"Reading the record… {read} %, the rest is an outline"
+                        view.left = unread(self.timeline, requests, len(records))
                         self._draw(first=not drawn)
-                        self._show_title(f"Reading the record… {100 * count // len(records)} %")
                         drawn = count
                     await asyncio.sleep(0)
         finally:
-            self._reading = False
+            self._reading, view.left = "", None
         self._draw(first=not drawn)
         if steps := prompt_steps(self.timeline, self._prompt):
             self.view.move_to(self.timeline.steps.index(steps[0]))
@@ -236,7 +244,7 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
             return Style(foreground=self.view.fill(role))
         return Style.parse(f"$text-{role}")
 
-    def _show_title(self, state: str = "") -> None:
+    def _show_title(self) -> None:
         known = self.timeline
         prompts = plural(len(known.marks["prompt"]), "prompt")
         facts = [prompts, f"{duration(known.worked)} of work"]
@@ -251,7 +259,9 @@ class TimelineScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
             facts.append(f"{tokens(known.inputs.values[-1])} in the last request")
         if running := known.running():
             facts.append(f"now: {one_line(running[-1].label)}")
-        said = state or whole_facts(" · ".join(facts), self.size.width - len("timeline") - 4)
+        said = self._reading or whole_facts(
+            " · ".join(facts), self.size.width - len("timeline") - 4
+        )
         title = Content.assemble(("timeline", "bold"), (f"  {said}", "$text-muted"))
         self.query_one("#title", Static).update(title)
 

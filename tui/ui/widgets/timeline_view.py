@@ -19,6 +19,7 @@ from textual.widget import Widget
 from tui.app.reports.timeline_picture import (
     CACHED,
     PictureRow,
+    Unread,
     Window,
     label_width,
     picture,
@@ -85,6 +86,8 @@ class TimelineView(Widget, can_focus=True):
         """The stretch in sight; None for the whole session, however long it gets."""
         self.extent: Window | None = None
         """All that can come into sight, where that is more than the session."""
+        self.left: Unread | None = None
+        """What has not been read yet."""
         self._rows: Sequence[PictureRow] = ()
         self._strips: dict[int, Strip] = {}
         self._colors: dict[str, Color | None] = {}
@@ -108,6 +111,8 @@ class TimelineView(Widget, can_focus=True):
     @property
     def every(self) -> Window:
         """All that can come into sight."""
+        if self.extent is None and self.left is not None:
+            return self.left.whole
         return self.extent or whole(self.timeline)
 
     def show(self, timeline: SessionTimeline, cursor: int) -> None:
@@ -122,7 +127,9 @@ class TimelineView(Widget, can_focus=True):
         self._strips = {}
         self._rows = ()
         if width and height:
-            self._rows = picture(self.timeline, self.sight, width, height, colors=self.shaded)
+            self._rows = picture(
+                self.timeline, self.sight, width, height, colors=self.shaded, left=self.left
+            )
         self.refresh()
 
     def on_resize(self) -> None:
