@@ -56,7 +56,7 @@ def test_the_report_says_where_money_context_and_cache_went_and_what_is_red() ->
 def test_an_unknown_price_is_said_and_never_drawn_as_nothing() -> None:
     made = worked(2, model="nobody-knows-1")
     text = "\n".join(timeline_report(made).lines)
-    assert "8 min 38 s of work; the price of 25 answers isn't known." in text
+    assert "7 min 08 s of work; the price of 25 answers isn't known." in text
     assert "$0.00" not in text
     assert "cost unknown" in step_line(next(one for one in made.steps if one.kind == "request"))
     assert "cost" not in {row.label for row in picture(made, whole(made), 80, 20)}
