@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 from tests.support.agents import events_of, make_agent, record_types
 from tests.support.provider import Hang, ScriptedProvider, call, last_user_text, say
 from tui.agent.agent import Agent
-from tui.context import compaction_view
+from tui.context import compaction_in_force
 from tui.context.validate import check
 from tui.core import facts
 from tui.core.clock import SystemClock
@@ -22,7 +22,6 @@ from tui.core.fact_words import fact_lines
 from tui.core.facts import Fact
 from tui.core.messages import Block, Usage, text_block, text_of
 from tui.provider.base import Completed, ModelInfo, Request, StreamPart
-from tui.session.records import Record
 from tui.session.session import Session
 from tui.tokens.estimate import request_weight
 from tui.tokens.tokenizer import count
@@ -95,19 +94,19 @@ async def test_what_a_summary_covers_is_hashed_once_and_checked_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a session of 40 MB each time holds up the keys for some tenths of a second."""
-    hashed: list[int] = []
-    real = compaction_view.prefix_sha256
+    hashed: list[str] = []
+    real = compaction_in_force.encode
 
-    def counted(records: Sequence[Record]) -> str:
-        hashed.append(len(records))
-        return real(records)
+    def counted(said: dict[str, Any]) -> bytes:
+        hashed.append(said["id"])
+        return real(said)
 
-    monkeypatch.setattr(compaction_view, "prefix_sha256", counted)
+    monkeypatch.setattr(compaction_in_force, "encode", counted)
     agent = agent_on(tmp_path, ScriptedProvider(say("They asked things.")))
     assert await agent.context.plan_compaction() is not None  # shown with its price
     await drain(agent.context.compact())
     assert any(record.type == "compaction" for record in agent.session.records)
-    assert len(hashed) == 3
+    assert len(hashed) == 3 * len(set(hashed))
 
 
 async def test_R35_R37_compact_puts_a_summary_in_the_place_of_the_beginning(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.support.agents import make_agent
 from tests.support.provider import ScriptedProvider, call, say
-from tui.context.compaction_view import prefix_sha256
+from tui.context.compaction_in_force import prefix_sha256
 from tui.core.clock import SystemClock
 from tui.core.messages import text_block
 from tui.session.session import Session

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Any
 
+from tui.context.overrides import SPEAKING
 from tui.core.dataclass import dataclass, field
-from tui.session.records import Record
+from tui.session.records import Record, encode
 
 _FILES = ("src/parser.py", "src/lexer.py", "tests/test_parser.py", "README.md", "src/cli.py")
 _ASKED = (
@@ -28,12 +30,17 @@ class WorkedSession:
     model: str = MODEL
     words: int = 60
     """Words of a result."""
+    stands: bool = False
+    """True if compactions have the hash of what they cover, so that their summaries are sent, and
+    a new frame."""
     records: list[Record] = field(default_factory=list[Record])
     time: datetime = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
     _prompt: int = 9_000
     cached: int = 0
     _requests: int = 0
     _calls: int = 0
+    _hashed: int = 0
+    _digest: Any = field(default_factory=sha256)
 
     def made(self, turns: int, steps: int) -> list[Record]:
         """The records of the whole session."""
@@ -142,9 +149,11 @@ class WorkedSession:
 
     def _compaction(self) -> None:
         before, self._prompt, self.cached = self._prompt, 14_000, 9_000
+        fits = {"prefix_sha256": self._prefix_sha256()} if self.stands else {}
         self.add(
             "compaction",
             12,
+            **fits,
             summary="The parser was fixed. " * 40,
             covers=self.records[-2].id,
             messages_removed=len(self.records) // 4,
@@ -154,9 +163,20 @@ class WorkedSession:
             model=self.model,
             usage={"input_tokens": 20, "output_tokens": 900, "cache_read_input_tokens": before},
         )
+        if self.stands:
+            self.add("frame", 0, reason="compaction")
         bill = {"reason": "compaction", "by": "program", "tokens": 5_000, "thoughts": 3}
         self.add("break", 0, **bill, cost_usd=0.02)
         self.add("break_billed", 0, **bill, n=self._requests + 1, cost_usd=0.02, billed_usd=0.019)
+
+    def _prefix_sha256(self) -> str:
+        """The hash of all but the last record."""
+        for record in self.records[self._hashed : -1]:
+            if record.type in SPEAKING:
+                said = {"type": record.type, "id": record.id, "data": record.data}
+                self._digest.update(encode(said))
+        self._hashed = len(self.records) - 1
+        return self._digest.hexdigest()
 
     def _trouble(self, turn: int) -> None:
         if turn % 2:

@@ -10,19 +10,19 @@ compaction before it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from hashlib import sha256
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from tui.context.breaks import thoughtless
+from tui.context.branch_index import BranchIndex
 from tui.context.compaction_block import follows, opening
+from tui.context.compaction_in_force import Summary, prefix_sha256
 from tui.context.history import History, Rendering
 from tui.context.overrides import SPEAKING, Stand, content_of
 from tui.context.prune import starts_turn
 from tui.context.rules.blocks import THINKING
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.messages import Block, Message, text_block, text_of, tool_calls
-from tui.session.records import Record, encode
+from tui.session.records import Record
 from tui.tokens import estimate
 
 KEEP_MESSAGES: Final = 6
@@ -34,14 +34,6 @@ PROMPTS: Final = 8
 """Number of the running turn's prompts that are kept: the first ones, and the last."""
 GONE: Final = Stand("summarised", [])
 """The stand-in of a covered record: nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """A compaction in force. `end` is the number of records of the branch that it covers."""
-
-    record: Record
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,80 +53,57 @@ class CompactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class ViewStart:
-    """The beginning of a view: the history up to record `end`, and the stand-ins of covered
-    records. `held` are the covered records that are still sent."""
+    """The beginning of a view: the history up to record `end`. Of the records up to there, `held`
+    are still sent; the others are gone. `stands` are the stand-ins of those that history shows."""
 
     history: History
+    index: BranchIndex
     end: int = 0
     summary: Summary | None = None
     stands: dict[str, Stand] = field(default_factory=dict[str, Stand])
     held: tuple[str, ...] = ()
 
-
-def prefix_sha256(records: Iterable[Record]) -> str:
-    """The hash of what records say, in order: type, id and data of those that are sent."""
-    digest = sha256()
-    for record in records:
-        if record.type in SPEAKING:
-            digest.update(encode({"type": record.type, "id": record.id, "data": record.data}))
-    return digest.hexdigest()
-
-
-def in_force(records: Sequence[Record]) -> Summary | None:
-    """The newest compaction of a branch, unless it was undone or does not match what it covers."""
-    for place in range(len(records) - 1, -1, -1):
-        record = records[place]
-        if record.type == "uncompaction":
-            return None
-        if record.type != "compaction":
-            continue
-        covers = record.data.get("covers")
-        places = (n for n in range(place - 1, -1, -1) if records[n].id == covers)
-        last = next(places, None)
-        if last is None or not isinstance(record.data.get("summary"), str):
-            return None
-        covered = records[: last + 1]
-        if prefix_sha256(covered) != record.data.get("prefix_sha256"):
-            return None
-        return Summary(record, last + 1)
-    return None
+    def gone(self, records: Sequence[Record]) -> list[str]:
+        """The covered records that are no longer sent."""
+        held = frozenset(self.held)
+        covered = (record for record in records[: self.end] if record.type in SPEAKING)
+        return [record.id for record in covered if record.id not in held]
 
 
 def begin(
     records: Sequence[Record],
     model: str,
+    index: BranchIndex,
     *,
     pinned: Collection[str] = (),
-    stands: Mapping[str, Stand] | None = None,
+    stand: Callable[[Record], Stand | None] = lambda _record: None,
     rendering: Rendering | None = None,
 ) -> ViewStart:
     """Return the history that a view of a branch begins with: empty, or a summary and the held
-    records.
+    records. Its time depends on those, not on what is covered, if `index` knows the branch.
 
-    `stands` are the stand-ins of records that are not sent as recorded.
+    `stand` returns the stand-in of a record that is not sent as recorded.
     """
-    summary = in_force(records)
-    history = History(model, thoughtless(records), rendering or Rendering())
+    summary = index.summary(records)
+    history = History(model, index.thinking.ids, rendering or Rendering())
     if summary is None:
-        return ViewStart(history)
-    covered = [record for record in records[: summary.end] if record.type in SPEAKING]
+        return ViewStart(history, index)
     history.open(
         summary.record.id, opening(summary.record, history.rendering.server, history.rendering.form)
     )
-    standing = dict.fromkeys((record.id for record in covered), GONE)
+    stands: dict[str, Stand] = {}
     held: list[str] = []
     if follows(summary.record):  # pinned records are repeated in a notice
-        return ViewStart(history, summary.end, summary, standing)
-    for record, own in _held(covered, pinned, stands or {}):
+        return ViewStart(history, index, summary.end, summary)
+    for record, own in _held(records, summary.end, pinned, stand, index):
         history.add(record, own)
         if record.type != "assistant" or record.id in pinned:  # else only for its calls
             held.append(record.id)
-            del standing[record.id]
             if own is not None and (own.state != "full" or record.type == "user"):
-                standing[record.id] = own
+                stands[record.id] = own
         elif own is not None:
-            standing[record.id] = Stand("summarised", own.blocks)
-    return ViewStart(history, summary.end, summary, standing, tuple(held))
+            stands[record.id] = Stand("summarised", own.blocks)
+    return ViewStart(history, index, summary.end, summary, stands, tuple(held))
 
 
 def cut_at(messages: Sequence[Message], keep: int = KEEP_MESSAGES) -> int:
@@ -168,7 +137,7 @@ def plan(
     many more as fit in `room`. No call is separated from its result. The first `least` records are
     covered in any case: those that are no longer sent as recorded.
     """
-    opened = begin(records, model, pinned=pinned)
+    opened = begin(records, model, BranchIndex(), pinned=pinned)
     history = opened.history
     for record in records[opened.end :]:
         history.add(record)
@@ -215,7 +184,8 @@ def plan_until(
     If the kept messages follow directly (`follows`), prompts of a turn that is still running there
     are covered, too.
     """
-    planned = _planned(records, covers, messages, begin(records, model, pinned=pinned), pinned)
+    opened = begin(records, model, BranchIndex(), pinned=pinned)
+    planned = _planned(records, covers, messages, opened, pinned)
     if not follows:
         return planned
     held = [id_ for id_ in planned.pinned if id_ not in pinned]
@@ -233,7 +203,7 @@ def plan_all(
     records: Sequence[Record], model: str, *, pinned: Collection[str] = ()
 ) -> CompactionPlan | None:
     """Plan a compaction that covers everything but the prompts of the running turn."""
-    opened = begin(records, model, pinned=pinned)
+    opened = begin(records, model, BranchIndex(), pinned=pinned)
     fresh = [record for record in records[opened.end :] if record.type in SPEAKING]
     if not fresh:
         return None
@@ -255,7 +225,9 @@ def covered_messages(
     `stands` are the stand-ins of records that are not sent as recorded.
     """
     given = stands or {}
-    opened = begin(records, model, pinned=pinned, stands=given)
+    opened = begin(
+        records, model, BranchIndex(), pinned=pinned, stand=lambda record: given.get(record.id)
+    )
     for record in records[opened.end :]:
         if record.type in SPEAKING:
             opened.history.add(record, given.get(record.id))
@@ -279,8 +251,9 @@ def _planned(
 ) -> CompactionPlan:
     end = next(n for n, record in enumerate(records) if record.id == covers) + 1
     covered = [record for record in records[:end] if record.type in SPEAKING]
-    stays = {r.id for r, _ in _held(covered, pinned, {}) if r.type != "assistant" or r.id in pinned}
-    gone = opened.stands.keys() - set(opened.held)
+    held = _held(records, end, pinned, lambda _record: None, opened.index)
+    stays = {r.id for r, _ in held if r.type != "assistant" or r.id in pinned}
+    gone = frozenset(opened.gone(records))
     return CompactionPlan(
         covers,
         messages,
@@ -291,22 +264,31 @@ def _planned(
 
 
 def _held(
-    covered: Sequence[Record], pinned: Collection[str], stands: Mapping[str, Stand]
+    records: Sequence[Record],
+    end: int,
+    pinned: Collection[str],
+    stand: Callable[[Record], Stand | None],
+    index: BranchIndex,
 ) -> Iterator[tuple[Record, Stand | None]]:
     """Yield the covered records that are still sent, with their stand-ins.
 
     A pinned result brings its call along. Of a pinned answer, calls without a pinned result are
     left out, and so is its thinking, which is useless without them.
     """
-    running = _running_turn(covered)
+    running = _running_turn(records, end)
+    kept = {index.places.get(id_, end) for id_ in pinned}
     wanted = {
-        str(record.data.get("call_id"))
-        for record in covered
-        if record.type == "tool_result" and record.id in pinned
+        str(records[place].data.get("call_id"))
+        for place in kept
+        if place < end and records[place].type == "tool_result"
     }
+    callers = {index.caller(call_id, records) for call_id in wanted}
     called: set[str] = set()
-    for record in covered:
-        given = stands.get(record.id)
+    for place in sorted({*running, *kept, *callers}):
+        record = records[place] if 0 <= place < end else None
+        if record is None or record.type not in SPEAKING:
+            continue
+        given = stand(record)
         if record.type == "assistant":
             blocks_said = given.blocks if given else content_of(record)
             # A call is sent only for the sake of a pinned result, and once.
@@ -315,23 +297,24 @@ def _held(
             blocks = _words(blocks_said) if record.id in pinned else []
             if blocks or calls:
                 yield record, Stand("full", [*blocks, *calls])
-        elif record.id in pinned:
+        elif place in kept:
             if record.type != "tool_result" or str(record.data.get("call_id")) in called:
                 yield record, given
-        elif record.id in running:
+        else:
             yield record, given or _clipped(record)
 
 
-def _running_turn(covered: Sequence[Record]) -> Collection[str]:
-    """The prompts of the turn that was not over where the covered records end."""
-    prompts: list[str] = []
-    for record in reversed(covered):
+def _running_turn(records: Sequence[Record], end: int) -> Collection[int]:
+    """The places of the prompts of the turn that was not over after the first `end` records."""
+    prompts: list[int] = []
+    for place in range(end - 1, -1, -1):
+        record = records[place]
         if record.type == "interrupt":
             break
         if record.type == "assistant" and not tool_calls(content_of(record)):
             break
         if record.type == "user":
-            prompts.append(record.id)
+            prompts.append(place)
     return {*prompts[: PROMPTS - 1], *prompts[-1:]}
 
 

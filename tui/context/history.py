@@ -73,6 +73,11 @@ class History:
         for message in messages:
             self._extend(message["role"], "", message["content"])
 
+    def go_back(self, count: int) -> None:
+        """Keep the first messages only; the last of them is a finished answer."""
+        del self.messages[count:], self.sources[count:]
+        self._calls, self._front, self._prompt, self._notices = {}, [], None, 0
+
     def add(self, record: Record, stand: Stand | None = None) -> None:
         """Add the content of a record, or its stand-in. Records come in the order of their
         branch."""

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from tui.context.compaction_view import Summary, in_force
+from tui.context.branch_index import BranchIndex
+from tui.context.compaction_in_force import Summary
 from tui.context.history import Rendering
 from tui.context.overrides import SPEAKING, RecordState, Stand
 from tui.context.repair_levels import REPAIR_LEVELS, RepairLevel, apply_level
@@ -54,19 +55,23 @@ class LevelViewer:
         room: Room | None = None,
         prune: Prune | None = None,
         rendering: Rendering | None = None,
+        index: BranchIndex | None = None,
     ) -> None:
-        """`room` and `prune` are the same as for `Viewer`."""
+        """`room`, `prune` and `index` are the same as for `Viewer`."""
+        self._index = index or BranchIndex()
         self._room = room
         self._prune = prune
         self._rendering = rendering
-        self._viewer = Viewer(room, prune, rendering=rendering)
+        self._viewer = Viewer(room, prune, rendering=rendering, index=self._index)
         self._behind: tuple[str, str, list[Message], Viewer] | None = None
-        self._start_anew()
+        self._whole: RepairLevel | None = None
+        self._front = -1
+        self._summary: Summary | None = None
 
     def build(self, records: Sequence[Record], *, model: str, prompt_follows: bool = False) -> View:
         """Build the view of a branch for a request to `model`; see `tui.context.view.build`."""
         self._follow(records)
-        if self._front < 0 or (self._summary is not None and self._summary.end > self._front):
+        if self._covers_front():
             view = self._viewer.build(records, model=model, prompt_follows=prompt_follows)
         else:
             view = self._go_on(records, self._front, model, prompt_follows=prompt_follows)
@@ -76,40 +81,40 @@ class LevelViewer:
         messages, findings = apply_level(view.messages, self._whole, tail=tail)
         return _changed(view, messages, findings)
 
-    def _start_anew(self) -> None:
-        """Forget the levels in force.
+    def messages(self, records: Sequence[Record], *, model: str) -> list[Message]:
+        """Build the messages of a view alone; see `Viewer.messages`."""
+        self._follow(records)
+        if not self._covers_front():
+            return self.build(records, model=model).messages
+        messages = self._viewer.messages(records, model=model)
+        if self._whole is None:
+            return messages
+        return apply_level(messages, self._whole, tail="user")[0]
 
-        `_whole` is the highest level for the whole request, `_front` the index of the last record
-        of any other level, or -1, `_summary` the compaction in force that came after it.
-        """
-        self._whole: RepairLevel | None = None
-        self._front = -1
-        self._summary: Summary | None = None
-        self._count = 0
-        self._last: Record | None = None
+    def _covers_front(self) -> bool:
+        """True if no level applies to the beginning, or a summary replaces what it applies to."""
+        return self._front < 0 or (self._summary is not None and self._summary.end > self._front)
 
     def _follow(self, records: Sequence[Record]) -> None:
-        """Update the levels in force from the records since the last view."""
-        count = self._count
-        if count > len(records) or (count and records[count - 1] is not self._last):
-            self._start_anew()
-        compacted = False
-        for number in range(self._count, len(records)):
-            compacted |= records[number].type in {"compaction", "uncompaction"}
-            level = level_of(records[number])
+        """Update the levels in force: the highest for the whole request, the place of the last of
+        any other level, or -1, and the compaction in force that came after it."""
+        index = self._index
+        index.follow(records)
+        self._whole, self._front, self._summary = None, -1, None
+        for place in index.repairs:
+            level = level_of(records[place])
             if level is None:
                 continue
             if level not in WHOLE:
-                self._front, self._summary, compacted = number, None, False
+                self._front = place
             elif self._whole is None or REPAIR_LEVELS.index(level) > REPAIR_LEVELS.index(
                 self._whole
             ):
                 self._whole = level
         # A level that follows a compaction is not covered by it, so only later ones count.
-        if compacted and self._front >= 0:
-            self._summary = in_force(records)
-        self._count = len(records)
-        self._last = records[-1] if records else None
+        summary = index.summary(records) if self._front >= 0 else None
+        if summary is not None and index.places[summary.record.id] > self._front:
+            self._summary = summary
 
     def _go_on(
         self, records: Sequence[Record], front: int, model: str, *, prompt_follows: bool

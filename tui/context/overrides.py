@@ -16,13 +16,13 @@ mark of results and thinking stay, so that pairs stay pairs and signatures stay 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final, Literal, TypeAlias
 
 from tui.context import untrusted
 from tui.context.breaks import BREAK
 from tui.context.rules.blocks import SERVER_RESULTS, THINKING, is_blank
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field
 from tui.core.facts import Overlay, OverlayView
 from tui.core.images import names_in
 from tui.core.messages import Block, blocks_of, list_of, object_of, string_of, text_block
@@ -69,9 +69,11 @@ class Stand:
 
 def overlay_in(record: Record) -> Overlay | None:
     """Decode the overlay in a record; None for other records, and for an invalid one."""
+    if record.type != "overlay":
+        return None
     data = record.data
     target, view = data.get("target"), data.get("view")
-    if record.type != "overlay" or not isinstance(target, str) or view not in OVERLAY_VIEWS:
+    if not isinstance(target, str) or view not in OVERLAY_VIEWS:
         return None
     by, reason, age, most = (data.get(name) for name in ("by", "reason", "age", "tokens"))
     turns = age if isinstance(age, int) and 0 < age < _AGE_MAX else 0
@@ -83,12 +85,59 @@ def overlay_in(record: Record) -> Overlay | None:
     return Overlay(target, view, who, string_of(reason), turns, size, tuple(places), waits, images)
 
 
+@dataclass(slots=True)
+class Overlays:
+    """The overlays of a growing branch. The last one for a target is in force; one that waits is,
+    at its place, from the next break on."""
+
+    _newest: dict[str, tuple[int, Overlay]] = field(default_factory=dict[str, tuple[int, Overlay]])
+    _waiting: list[tuple[int, Overlay]] = field(default_factory=list[tuple[int, Overlay]])
+
+    def take(self, place: int, record: Record) -> Iterable[str]:
+        """Take in the record at a place; return the targets with another overlay in force."""
+        if record.type == BREAK:
+            waiting, self._waiting = self._waiting, []
+            return [overlay.target for at, overlay in waiting if self._put(at, overlay)]
+        overlay = overlay_in(record)
+        if overlay is None:
+            return ()
+        if overlay.wait:
+            self._waiting.append((place, overlay))
+            return ()
+        self._put(place, overlay)
+        return (overlay.target,)
+
+    def of(self, target: str) -> Overlay | None:
+        """The overlay in force for a target; None if it is sent as recorded."""
+        _, overlay = self._newest.get(target, _NO_OVERLAY)
+        return None if overlay is None or overlay.view == "full" else overlay
+
+    def restores(self, target: str) -> bool:
+        """True if the person wants to see it as recorded: it is not pruned by age."""
+        _, overlay = self._newest.get(target, _NO_OVERLAY)
+        return overlay is not None and overlay.view == "full" and overlay.by == "person"
+
+    def in_force(self) -> dict[str, Overlay]:
+        """The overlay for each target that is not sent as recorded."""
+        return {target: one for target in self._newest if (one := self.of(target))}
+
+    def _put(self, place: int, overlay: Overlay) -> bool:
+        known, _ = self._newest.get(overlay.target, _NO_OVERLAY)
+        if known > place:
+            return False
+        self._newest[overlay.target] = place, overlay
+        return True
+
+
+_NO_OVERLAY: Final = (-1, None)
+
+
 def overlays_of(records: Iterable[Record]) -> dict[str, Overlay]:
     """The overlay in force for each target; targets that are sent as recorded have none."""
-    newest: dict[str, Overlay] = {}
-    for overlay in _counting(records):
-        newest[overlay.target] = overlay
-    return {target: each for target, each in newest.items() if each.view != "full"}
+    overlays = Overlays()
+    for place, record in enumerate(records):
+        overlays.take(place, record)
+    return overlays.in_force()
 
 
 def pending(records: Iterable[Record]) -> dict[str, Overlay]:
@@ -102,32 +151,19 @@ def pending(records: Iterable[Record]) -> dict[str, Overlay]:
     return {target: overlay for target, overlay in newest.items() if overlay.wait}
 
 
-def _counting(records: Iterable[Record]) -> Iterator[Overlay]:
-    """Yield the overlays in force, in order; waiting ones only if a break follows."""
-    branch = list(records)
-    broken = max((n for n, record in enumerate(branch) if record.type == BREAK), default=-1)
-    for place, record in enumerate(branch):
-        overlay = overlay_in(record)
-        if overlay and (place < broken or not overlay.wait):
-            yield overlay
-
-
-def restored(records: Iterable[Record]) -> frozenset[str]:
-    """The records that the person wants to see as recorded: they are not pruned by age."""
-    shown: dict[str, bool] = {}
-    for overlay in _counting(records):
-        shown[overlay.target] = overlay.view == "full" and overlay.by == "person"
-    return frozenset(target for target, wanted in shown.items() if wanted)
-
-
 def pins_of(records: Iterable[Record]) -> frozenset[str]:
     """The records that the person wants to keep: nothing automatic removes them."""
-    pinned: dict[str, bool] = {}
+    pinned: set[str] = set()
     for record in records:
-        target = record.data.get("target")
-        if record.type == "pin" and isinstance(target, str):
-            pinned[target] = record.data.get("pinned") is True
-    return frozenset(target for target, on in pinned.items() if on)
+        take_pin(record, pinned)
+    return frozenset(pinned)
+
+
+def take_pin(record: Record, pinned: set[str]) -> None:
+    """Add the target of a pin, or take it away. Other records change nothing."""
+    target = record.data.get("target") if record.type == "pin" else None
+    if isinstance(target, str):
+        (pinned.add if record.data.get("pinned") is True else pinned.discard)(target)
 
 
 def stand(record: Record, overlay: Overlay | None, room: Room | None = None) -> Stand | None:

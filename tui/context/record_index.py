@@ -74,7 +74,8 @@ def replaced(old: Sequence[Message], new: Sequence[Message]) -> Iterator[int]:
     objects in the new one.
 
     Up to the last few, lists are compared as a whole, which is far faster: a view that was begun
-    again has another first message, and in one that was not, equal messages have the same blocks.
+    again has another first message, and in one that was not, equal messages have the same blocks,
+    or were made again of the same records.
     """
     limit = min(len(old), len(new))
     start = max(0, limit - _RECENT)

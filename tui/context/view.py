@@ -4,32 +4,31 @@
     masked and cut ones → repaired → pruned by age
 
 Overlays and compactions name records, so they apply where records become messages; the repair comes
-after them and makes the result valid. Each of them, and a break, restarts the viewer, since it may
-concern any turn; other records do not. Pruning by age comes last: its effect on a turn depends on
-the turns after it (see `tui.context.prune`), and it changes only the text of results, so what was
-valid stays valid.
+after them and makes the result valid. One of them, or a break, takes the viewer back to the last
+turn before what it changes, or to the summary; other records do not. Pruning by age comes last: its
+effect on a turn depends on the turns after it (see `tui.context.prune`), and it changes only the
+text of results, so what was valid stays valid.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from sys import maxsize
+from typing import Any, NamedTuple
 
-from tui.context.breaks import BREAK, thoughtless
-from tui.context.compaction_view import Summary, ViewStart, begin
+from tui.context.branch_index import BranchIndex
+from tui.context.compaction_in_force import Summary
+from tui.context.compaction_view import GONE, ViewStart, begin
 from tui.context.history import History, Rendering
 from tui.context.overrides import (
     SPEAKING,
     RecordState,
     Stand,
     copy_of,
-    overlay_in,
-    overlays_of,
-    pins_of,
-    restored,
     stand,
 )
 from tui.context.prune import Due, Facts, PrunedMessages, Pruner
+from tui.context.record_index import continues
 from tui.context.repair import CONTINUE, repair
 from tui.context.repairs.message_draft import place
 from tui.context.rules.blocks import is_paused
@@ -90,11 +89,29 @@ def build(
     return viewer.build(records, model=model, thinking=thinking, prompt_follows=prompt_follows)
 
 
+class _Border(NamedTuple):
+    """A place that a viewer can go back to, where a turn begins: the record that begins it, what
+    was settled before it, and the calls since the last border."""
+
+    record: int
+    over: int
+    settled: int
+    findings: int
+    media: int
+    marks: int
+    calls: frozenset[str]
+
+
+def _state(record: Record) -> RecordState:
+    """The state of a record that is sent as it is recorded."""
+    return "cut" if record.data.get("receipt") else "full"
+
+
 class Viewer:
     """Builds the views of one growing branch, each equal to the result of `build`.
 
-    Finished turns are processed once: a view costs only what is new. For another branch or another
-    model it starts over.
+    Finished turns are processed once: a view costs only what is new, or is sent otherwise since.
+    For another branch or another model it starts over.
     """
 
     def __init__(
@@ -104,15 +121,19 @@ class Viewer:
         *,
         head: Sequence[Message] = (),
         rendering: Rendering | None = None,
+        index: BranchIndex | None = None,
     ) -> None:
         """`room` and `prune` are the same as for `build`. Every view continues from `head`, a
         valid list. Compactions are ignored then, since they would cover what the head already
-        replaces."""
+        replaces. Viewers of one branch can share its `index`."""
+        self._index = index or BranchIndex()
         self._room = room
         self._rendering = rendering or Rendering()
         self._head = head
         self._pruner = Pruner(prune) if prune else None
-        self._start_anew("", [])
+        self._changed: list[int] = self._index.changed
+        self._seen, self._pinned = 0, self._index.pinned
+        self._start_from(self._opening(""), [])
 
     def build(
         self,
@@ -123,6 +144,38 @@ class Viewer:
         prompt_follows: bool = False,
     ) -> View:
         """Build the next view; see `build`."""
+        pruned, findings = self._build(records, model, thinking, prompt_follows=prompt_follows)
+        states, stands = self._before(records)
+        standing = {**stands, **self._stands}
+        hit = (id_ for id_ in self._hit(findings) if id_ not in standing)
+        repaired: dict[str, RecordState] = dict.fromkeys(hit, "repaired")
+        replaced: dict[str, RecordState] = {id_: one.state for id_, one in pruned.stands.items()}
+        switch = thinking_for(pruned.messages, thinking)
+        return View(
+            pruned.messages,
+            findings,
+            {**states, **self._states, **repaired, **replaced},
+            switch,
+            standing | pruned.stands,
+            self._index.pinned,
+            self._opened.summary,
+            pruned.due,
+        )
+
+    def messages(
+        self, records: Sequence[Record], *, model: str, prompt_follows: bool = False
+    ) -> list[Message]:
+        """Build the messages of the next view alone, which takes no time for what is covered."""
+        return self._build(records, model, None, prompt_follows=prompt_follows)[0].messages
+
+    def _build(
+        self,
+        records: Sequence[Record],
+        model: str,
+        thinking: Mapping[str, Any] | None,
+        *,
+        prompt_follows: bool,
+    ) -> tuple[PrunedMessages, tuple[Finding, ...]]:
         self._follow(records, model)
         branch_messages = self._told.messages
         recent, findings = repair(branch_messages[self._over :], thinking=thinking, tail="open")
@@ -147,22 +200,20 @@ class Viewer:
             ended = last["role"] == "assistant" and not is_paused(last["content"])
             if ended and not prompt_follows:
                 messages.append({"role": "user", "content": [text_block(CONTINUE)]})
-        hit = (id_ for id_ in self._hit(findings) if id_ not in self._stands)
-        repaired: dict[str, RecordState] = dict.fromkeys(hit, "repaired")
-        replaced: dict[str, RecordState] = {id_: one.state for id_, one in pruned.stands.items()}
-        states: dict[str, RecordState] = {**self._states, **repaired, **replaced}
-        stands = self._stands | pruned.stands
-        switch = thinking_for(messages, thinking)
-        return View(
-            messages,
-            findings,
-            states,
-            switch,
-            stands,
-            self._pinned,
-            self._summary,
-            pruned.due,
-        )
+        return pruned, findings
+
+    def _before(self, records: Sequence[Record]) -> tuple[dict[str, RecordState], dict[str, Stand]]:
+        """Return the states and the stand-ins of the covered records."""
+        opened = self._opened
+        if self._covered is None:
+            stands = dict.fromkeys(opened.gone(records), GONE) | opened.stands
+            states: dict[str, RecordState] = {
+                record.id: stands[record.id].state if record.id in stands else _state(record)
+                for record in records[: opened.end]
+                if record.type in SPEAKING
+            }
+            self._covered = states, stands
+        return self._covered
 
     def _prune(
         self, settled: Sequence[Message] | None, recent: Sequence[Message], *, prompt_follows: bool
@@ -179,38 +230,41 @@ class Viewer:
         record = self._results.get(call_id)
         if record is None:
             return None
-        own = self._stands.get(record.id)
-        exempt = record.id in self._pinned or record.id in self._restored
+        own = self._stands.get(record.id) or self._opened.stands.get(record.id)
+        index, opened = self._index, self._opened
+        exempt = record.id in index.pinned or index.overlays.restores(record.id)
+        if index.places[record.id] < opened.end and record.id not in opened.held:
+            exempt = True  # it is gone
         return Facts(record.id, copy_of(record), exempt or (own is not None and own.state != "cut"))
 
+    def _opening(self, model: str) -> ViewStart:
+        """Begin with the head, or with nothing."""
+        opened = ViewStart(History(model, self._index.thinking.ids, self._rendering), self._index)
+        opened.history.go_on_from(self._head)
+        return opened
+
     def _start_anew(self, model: str, records: Sequence[Record]) -> None:
-        self._overlays, self._restored = overlays_of(records), restored(records)
-        self._pinned = pins_of(records)
-        concerned = self._pinned | self._overlays.keys()
-        given = {
-            record.id: one
-            for record in records
-            if record.id in concerned and (one := self._stand(record))
-        }
-        # A head is a replacement for the beginning, so no summary of the beginning applies.
-        if self._head:
-            opened = ViewStart(History(model, thoughtless(records), self._rendering))
-            opened.history.go_on_from(self._head)
-        else:
-            opened = begin(
-                records, model, pinned=self._pinned, stands=given, rendering=self._rendering
-            )
-        self._told, self._summary = opened.history, opened.summary
-        self._stands: dict[str, Stand] = opened.stands
+        if self._head:  # it replaces the beginning, so no summary of the beginning applies
+            self._start_from(self._opening(model), records)
+            return
+        pinned, rendering = self._index.pinned, self._rendering
+        opened = begin(
+            records, model, self._index, pinned=pinned, stand=self._stand, rendering=rendering
+        )
+        self._start_from(opened, records)
+
+    def _start_from(self, opened: ViewStart, records: Sequence[Record]) -> None:
+        self._opened, self._told = opened, opened.history
+        self._covered: tuple[dict[str, RecordState], dict[str, Stand]] | None = None
+        self._stands: dict[str, Stand] = {}
         self._states: dict[str, RecordState] = {}
         self._results: dict[str, Record] = {}
+        if self._pruner is not None:
+            for record in records[: opened.end]:
+                self._note_result(record)
         self._last: Record | None = records[opened.end - 1] if opened.end else None
         self._count = opened.end
-        for record in records[: opened.end]:
-            self._note(record)
-        self._states.update((id_, one.state) for id_, one in self._stands.items())
-        if self._pruner is not None:
-            self._pruner.restart()
+        self._borders: list[_Border] = []
         self._over = 0  # number of messages of the history that belong to finished turns
         self._settled: list[Message] = []  # the same messages as in a request
         self._findings: tuple[Finding, ...] = ()
@@ -218,46 +272,61 @@ class Viewer:
         self._media = self._marks = 0
 
     def _follow(self, records: Sequence[Record], model: str) -> None:
-        grown = len(records) >= self._count and (
-            not self._count or records[self._count - 1] is self._last
-        )
-        fresh = records[self._count :] if grown else records
-        if not grown or model != self._told.model or any(map(self._concerns_all, fresh)):
+        index = self._index
+        index.follow(records)
+        changed, pins = index.changed, index.pinned is not self._pinned
+        summary = None if self._head else index.summary(records)
+        grown = changed is self._changed and continues(records, self._count, self._last)
+        first = min(changed[self._seen :], default=self._count) if grown else -1
+        restarts = pins or first != self._count
+        if (
+            first < self._opened.end
+            or model != self._told.model
+            or summary is not self._opened.summary
+            or (pins and summary is not None)
+        ):
             self._start_anew(model, records)
-        elif any(record.type == "pin" for record in fresh):
-            self._pinned = pins_of(records)
-            if self._pruner is not None:
-                self._pruner.restart()
+            restarts = True
+        elif first < self._count:
+            self._go_back(first, records)
+        if restarts and self._pruner is not None:
+            self._pruner.restart()
+        self._changed, self._seen, self._pinned = changed, len(changed), index.pinned
         for record in records[self._count :]:
             if record.type not in SPEAKING:
                 continue
             stands = self._stand(record)
             self._told.add(record, stands)
-            self._note(record)
+            self._note_result(record)
+            self._states[record.id] = stands.state if stands else _state(record)
             if stands is not None:
                 self._stands[record.id] = stands
-                self._states[record.id] = stands.state
         self._count = len(records)
         self._last = records[-1] if records else None
 
-    def _concerns_all(self, record: Record) -> bool:
-        """True if a record may change the state of any other."""
-        if record.type in {"compaction", "uncompaction", BREAK}:
-            return True
-        if record.type == "pin":
-            return self._summary is not None
-        overlay = overlay_in(record)
-        return overlay is not None and not overlay.wait
-
     def _stand(self, record: Record) -> Stand | None:
-        return stand(record, self._overlays.get(record.id), self._room)
+        return stand(record, self._index.overlays.of(record.id), self._room)
 
-    def _note(self, record: Record) -> None:
-        if record.type not in SPEAKING:
-            return
-        self._states[record.id] = "cut" if record.data.get("receipt") else "full"
-        if record.type == "tool_result":
+    def _note_result(self, record: Record) -> None:
+        if record.type == "tool_result" and self._pruner is not None:
             self._results[str(record.data.get("call_id"))] = record
+
+    def _go_back(self, first: int, records: Sequence[Record]) -> None:
+        """Go back to the last border before the first record that is sent otherwise now."""
+        while self._borders and self._borders[-1].record > first:
+            self._calls -= self._borders.pop().calls
+        if not self._borders:
+            self._start_anew(self._told.model, records)
+            return
+        border = self._borders[-1]
+        for record in records[border.record : self._count]:
+            self._states.pop(record.id, None)
+            self._stands.pop(record.id, None)
+        self._count, self._last = border.record, records[border.record - 1]
+        self._told.go_back(border.over)
+        del self._settled[border.settled :]
+        self._findings = self._findings[: border.findings]
+        self._over, self._media, self._marks = border.over, border.media, border.marks
 
     def _fits(
         self,
@@ -296,10 +365,20 @@ class Viewer:
         media, marks = media_and_marks(done)
         self._settled.extend(done)
         self._findings += moved_findings(changes, self._over)
-        self._calls |= calls_in(done)
+        calls = frozenset(calls_in(done))
+        self._calls |= calls
         self._media += media
         self._marks += marks
         self._over = end
+        counts = (len(self._settled), len(self._findings), self._media, self._marks)
+        self._borders.append(_Border(self._place_of(end), end, *counts, calls))
+
+    def _place_of(self, message: int) -> int:
+        """The place of the first record in a message, or one behind all, if there is more in it
+        than records after the summary."""
+        sources = self._told.sources[message]
+        place = min(self._index.places.get(id_, -1) for id_ in sources)
+        return place if place >= self._opened.end else maxsize
 
     def _up_to(
         self, end: int, recent: Sequence[Message], findings: Sequence[Finding]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from tui.context.breaks import BACK, BREAK, in_turn, turn_start
-from tui.context.compaction_view import in_force
+from tui.context.compaction_in_force import in_force
 from tui.context.frame import FRAME
 from tui.context.overrides import overlay_in
 from tui.core.dataclass import dataclass, field, replace

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from operator import eq
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import msgspec
@@ -408,17 +409,13 @@ class _Attributor:
 
     def _follow(self, path: Sequence[Record], model: str, fields: SentFields | None) -> None:
         """Have the row of parts that this request had."""
-        whole, parts = self._parts.follow(path, model, fields)
-        if whole:
+        start, parts, grown = self._parts.follow(path, model, fields)
+        if not grown:
             self._grown = None
-            start = 0
-            for own, part in zip(self._row, parts, strict=False):
-                if own != part:
-                    break
-                start += 1
+            same = [*map(eq, self._row[start:], parts), False].index(False)
+            start, parts = start + same, parts[same:]
             self._keep(start)
             del self._row[start:]
-            parts = parts[start:]
         self._row += parts
         keys = self._keys
         self._costs.extend([(owner[:keys], weight) for owner, weight in parts])

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import is_
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from tui.context.branch_index import BranchIndex
 from tui.context.breaks import BREAK
 from tui.context.frame import FRAME, Frame, frame_in
 from tui.context.history import History, Rendering
@@ -67,6 +69,8 @@ _LAYERS: Final[Mapping[str, Kind]] = {
 _PATHS: Final = ("path", "file_path", "notebook_path")
 _CHANGING: Final = frozenset({"compaction", "uncompaction", "repair", "pin", BREAK, FRAME})
 _SERVER_CALL: Final = "server_tool_use"
+_TEXT_FIELDS: Final = 2
+"""The fields of a text that is sent as it was recorded: its type and its text."""
 
 
 class Thing(NamedTuple):
@@ -125,6 +129,10 @@ class Owners:
     """The weight of thinking by its signature, where the server has counted it."""
     _calls: dict[str, Owner] = field(default_factory=dict[str, Owner])
     _texts: dict[str, Owner] = field(default_factory=dict[str, Owner])
+    _numbers: dict[int, tuple[object, int]] = field(default_factory=dict[int, tuple[object, int]])
+    """The numbers of the prompts that blocks came with, which no name identifies."""
+    _said: dict[str, int] = field(default_factory=dict[str, int])
+    """The same by text, for those of which a request has a copy."""
     _weights: dict[int, tuple[object, float]] = field(
         default_factory=dict[int, tuple[object, float]]
     )
@@ -133,6 +141,9 @@ class Owners:
         """Take in a record that says something."""
         if record.type == "assistant":
             self.learn_calls(content_of(record))
+        elif record.type == "interrupt":
+            for block in content_of(record):
+                self._said.setdefault(string_of(block.get("text")), len(self.titles))
         elif record.type in ("user", "notice"):
             self.learn_title(record)
             thing = _NOTICES if record.type == "notice" else _PROMPTS
@@ -140,6 +151,8 @@ class Owners:
                 text = block.get("text")
                 if isinstance(text, str):
                     self._texts.setdefault(text, Owner(thing, len(self.titles)))
+                else:
+                    self._numbers[id(block)] = block, len(self.titles)
 
     def learn_title(self, record: Record) -> None:
         """Take in the title of a record, if it is a prompt."""
@@ -153,8 +166,12 @@ class Owners:
             if kind == "tool_use":
                 call = self._of_call(as_meant(block))
                 self._calls[str(block.get("id"))] = Owner(call, len(self.titles))
-            elif kind != "text":
+                continue
+            self._numbers[id(block)] = block, len(self.titles)
+            if kind != "text":
                 self.thinks = True
+            elif len(block) > _TEXT_FIELDS:
+                self._said.setdefault(string_of(block.get("text")), len(self.titles))
 
     def _of_call(self, call: Mapping[str, Any]) -> Thing:
         name, given = string_of(call.get("name")), object_of(call.get("input"))
@@ -206,19 +223,28 @@ class Owners:
             return Owner(Thing("results", *call.thing[1:]), call.prompt) if call else _LOST_RESULT
         if kind != "text":
             if kind in THINKING:
-                return Owner(_THINKING, len(self.titles))
+                return Owner(_THINKING, self._number(block))
             if kind == _SERVER_CALL or kind in SERVER_RESULTS:
                 own: Kind = "calls" if kind == _SERVER_CALL else "results"
                 name = string_of(block.get("name")) or kind.removesuffix("_tool_result")
-                return Owner(Thing(own, name), len(self.titles))
+                return Owner(Thing(own, name), self._number(block))
             if kind in MEDIA:
-                return Owner(_MEDIA, len(self.titles))
+                return Owner(_MEDIA, self._number(block))
         text = string_of(block.get("text"))
         if kind == "compaction" or text.startswith(SUMMARY):
             return _SUMMARY
         if role == "assistant":
-            return Owner(_ANSWERS, len(self.titles))
+            return Owner(_ANSWERS, self._number(block))
         return self._texts.get(text) or Owner(_NOTICES)
+
+    def _number(self, block: Block) -> int:
+        """The number of the prompt that a block came with. One that was made for a request came
+        with the prompt before it."""
+        known, number = self._numbers.get(id(block), (None, 0))
+        if known is block:
+            return number
+        text = string_of(block.get("text"))
+        return self._said.setdefault(text, len(self.titles)) if text else len(self.titles)
 
     def weight(self, block: Block) -> float:
         """The weight of a block; each is weighed once."""
@@ -249,6 +275,15 @@ class _Receiver(NamedTuple):
     rule: Prune | None
 
 
+class RowChange(NamedTuple):
+    """The row of a request's parts, by that of the last one: of which the first `kept` stay, then
+    come these. `grown` is True if it goes on where the last one ended."""
+
+    kept: int
+    parts: list[RequestPart]
+    grown: bool
+
+
 class RequestParts:
     """Follows the requests of a session along its branches."""
 
@@ -261,20 +296,25 @@ class RequestParts:
         self._count = 0
         self._last: Record | None = None
         self._whole = False
+        self._length = 0
+        self._index = BranchIndex()
+        self._viewer: LevelViewer | None = None
+        self._viewed: list[Message] = []
+        self._starts: list[int] = []
+        """Where the parts of each viewed message begin in the row."""
 
     @property
     def framed(self) -> bool:
         """True if the record has the tools and the system prompt of the last request."""
         return self._frame is not None
 
-    def follow(
-        self, path: Sequence[Record], model: str, fields: SentFields | None
-    ) -> tuple[bool, list[RequestPart]]:
-        """Return the parts of a request, with True, or those that it has more than the last one."""
+    def follow(self, path: Sequence[Record], model: str, fields: SentFields | None) -> RowChange:
+        """Return the parts of a request, those that it has in common with the last one left out."""
         frames = self._frames.of(path)
         frame = frames[-1] if frames else None
         if frame is not self._frame_record:
             self._frame_record, self._frame = frame, frame_in(frame) if frame else None
+            self._viewer = None
         to = _receiver(model, fields, frame, self._frame)
         grown = continues(path, self._count, self._last)
         fresh = path[self._count :] if grown else path
@@ -287,18 +327,39 @@ class RequestParts:
                 changing = changing or kind == "repair"
         # What a level says of all before it is said again for each request.
         self._whole = (self._whole and same) or changing
+        if self._to is None or to[1:] != self._to[1:]:
+            self._viewer = None
         self._to, self._count = to, len(path)
         self._last = path[-1] if path else None
-        if not whole:
+        if whole:
+            change = self._view(path, to)
+        else:
             added = History(model, rendering=to.rendering)
             for record in fresh:
                 if record.type in SPEAKING:
                     added.add(record, stand(record, None, to.room))
-            return False, self._owners.parts(added.messages)
-        viewer = LevelViewer(to.room, to.rule, to.rendering)
-        messages = viewer.build(path, model=model).messages
-        fixed = self._owners.fixed(self._frame) if self._frame else ()
-        return True, [*fixed, *self._owners.parts(messages)]
+            change = RowChange(self._length, self._owners.parts(added.messages), grown=True)
+        self._length = change.kept + len(change.parts)
+        return change
+
+    def _view(self, path: Sequence[Record], to: _Receiver) -> RowChange:
+        """View the path; messages that are the same objects as before have the same parts."""
+        if self._viewer is None:
+            self._viewer = LevelViewer(to.room, to.rule, to.rendering, self._index)
+            self._viewed, self._starts = [], []
+        messages = self._viewer.messages(path, model=to.model)
+        last = max(0, len(self._viewed) - 1)  # it may have grown, and is a copy
+        same = [*map(is_, self._viewed[:last], messages), False].index(False)
+        kept = self._starts[same] if self._viewed else 0
+        parts: list[RequestPart] = []
+        if not kept and self._frame:
+            parts += self._owners.fixed(self._frame)
+        del self._starts[same:]
+        for message in messages[same:]:
+            self._starts.append(kept + len(parts))
+            parts += self._owners.parts((message,))
+        self._viewed = messages
+        return RowChange(kept, parts, grown=False)
 
     def _receives(self, to: _Receiver) -> bool:
         """True if a request has the form that one of the last receiver had. Only thinking, and what
