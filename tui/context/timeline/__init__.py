@@ -10,7 +10,7 @@ from tui.context.timeline.check_runs import CheckRun
 from tui.context.timeline.fold import MARKS, SessionTimeline
 from tui.context.timeline.inner import inner_timelines
 from tui.context.timeline.lanes import Lane, LaneGroup, Sums
-from tui.context.timeline.outline import SizedRequest, outline
+from tui.context.timeline.request_outline import SizedRequest, outline
 from tui.context.timeline.sizes import Parts
 from tui.context.timeline.steps import LANES, Kind, Marks, RequestInput, TimelineStep, next_around
 
