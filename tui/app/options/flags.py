@@ -302,6 +302,8 @@ COMMANDS = (
             *_group(_FILES, replace(_CWD, names=("--dir", *_CWD.names)), _TRUST, *_RULES),
             *_group("Limits", *_RUN_LIMITS),
             _flag("--parallel N", "work on N groups of tasks at a time, in git worktrees"),
+            _flag("--on ENGINE", "place the tasks on machines: local"),
+            _flag("--store PATH|URL", "with --on: the bare git repository that all of them reach"),
             _flag(
                 "--batch-api",
                 "send the tasks as questions without tools, in one message batch at half price",
@@ -341,6 +343,15 @@ COMMANDS = (
             _JSON,
         ),
         Positional("SUITE", "suite", "the file of the suite (TOML)", "file"),
+    ),
+    Command(
+        ("work",),
+        "work on one task of a run on many machines; started by its engine",
+        (
+            _flag("--store PATH|URL", "the run's store"),
+            _flag("--scratch DIR", "a folder for its files, the same on every machine"),
+        ),
+        Positional("RUN/TASK", "target", "the task's name in the store"),
     ),
     _sessions(
         "list",

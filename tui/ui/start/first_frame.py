@@ -53,7 +53,7 @@ _ALL = 1 << 30
 """More characters than a line can have: nothing was pasted."""
 
 SUBCOMMANDS = (
-    *("run", "replay", "sessions", "bisect", "import-settings", "blame", "usage", "report"),
+    *("run", "replay", "work", "sessions", "bisect", "import-settings", "blame", "usage", "report"),
     *("rescue", "mcp", "plugin", "acp", "ps", "attach", "logs", "stop", "doctor", "self-test"),
     *("tour", "drill", "help", "completion", "schema"),
 )

@@ -1,0 +1,59 @@
+"""`holdfast run --on ENGINE`: the store, the engine and the driver of a run, put together. Blocks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from tui.agent.confined_programs import confinement_of
+from tui.app.options.arguments import Options
+from tui.batch.cluster.driver import PlacedRunner
+from tui.batch.cluster.engines.local import LocalEngine
+from tui.batch.cluster.engines.port import Engine
+from tui.batch.cluster.task_store import StoreError, TaskStore, whole_address
+from tui.batch.cluster.worker import private_place, scratch_folder
+from tui.batch.events import BatchEvent
+from tui.batch.plan import RunPlan
+from tui.batch.state import RunFolder
+from tui.core.clock import Clock
+from tui.core.errors import UsageError
+from tui.core.paths import workspace_slug
+
+
+async def make_runner(
+    planned: RunPlan, options: Options, publish: Callable[[BatchEvent], None], clock: Clock
+) -> PlacedRunner:
+    """Make the driver of a run on machines. Raises UsageError, StoreError, EngineError."""
+    planned.worktrees.check()
+    engine = _engine(planned, options)
+    confinement = confinement_of(planned.launch, "run")
+    try:
+        confined = await confinement.engine() is not None
+    finally:
+        await confinement.close()
+    store = _store(planned, options, engine)
+    return PlacedRunner(planned, options, store, engine, publish, clock=clock, confined=confined)
+
+
+def _engine(planned: RunPlan, options: Options) -> Engine:
+    named, slots = options.batch.on or "", options.batch.parallel
+    if named == "local":
+        slots = slots if slots > 1 else os.cpu_count() or 1
+        return LocalEngine(slots, RunFolder(planned.target).path / "workers")
+    raise UsageError(f"There is no engine {named}.", hint="There is: local.")
+
+
+def _store(planned: RunPlan, options: Options, engine: Engine) -> TaskStore:
+    address = options.batch.store
+    if address is None and engine.name == "local":
+        folder = planned.launch.folders.data / "stores" / workspace_slug(planned.target)
+        address = str(folder.with_suffix(".git"))
+    if address is None:
+        raise StoreError(
+            f"The machines of {engine.name} need a store that all of them reach.",
+            hint="Name a bare git repository: --store /shared/runs.git, or --store HOST:runs.git",
+        )
+    address = whole_address(address)
+    store = TaskStore.at(address, private_place(scratch_folder(options), address))
+    store.make()
+    return store
