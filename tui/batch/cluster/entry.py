@@ -15,10 +15,6 @@ from tui.core.errors import HoldfastError
 State: TypeAlias = Literal["waiting", "running", "done", "given_up"]
 """`done`: it has come to rest, whatever became of its tasks; `given_up`: nobody tries it again."""
 
-LEASE_S: Final = 90.0
-"""Seconds without a change, as one reader saw them, after which a running task counts as lost."""
-RENEWED_S: Final = 25.0
-"""Seconds after which a worker renews its lease."""
 _SUBJECT: Final = "holdfast: task {} is {}, attempt {}\n\n"
 
 
@@ -40,9 +36,10 @@ class TaskEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `losses` counts the workers that were gone without a word.
     `requests` and `spent_usd` are those of all attempts, as far as is known, the latter None where
     a price is missing; `next_usd` is the most that the answer to the last request may cost, and
-    `reserved_usd` what lost attempts may have paid for such answers. `place` is the folder of its
-    work, `head` the commit that was checked out there. `ended`: why the last attempt ended without a
-    result. `cancelled`: nobody works on it any more.
+    `reserved_usd` what lost attempts may have paid for such answers. The attempts together may cost
+    `cap_usd`, None for no limit. `place` is the folder of its
+    work, `head` the commit that was checked out there. `ended`: why the last attempt ended without
+    a result. `cancelled`: nobody works on it any more.
     """
 
     key: str
@@ -56,11 +53,17 @@ class TaskEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     spent_usd: float | None = 0.0
     next_usd: float = 0.0
     reserved_usd: float = 0.0
+    cap_usd: float | None = None
     place: str = ""
     head: str = ""
     ended: str = ""
     cancelled: bool = False
     refusals: tuple[Refusal, ...] = ()
+
+    @property
+    def left_usd(self) -> float | None:
+        """What further attempts may cost; None for no limit."""
+        return None if self.cap_usd is None else max(0.01, self.cap_usd - (self.spent_usd or 0.0))
 
     @property
     def is_over(self) -> bool:
