@@ -22,7 +22,7 @@ from tui.batch.cluster.engines.port import Engine, EngineError
 from tui.batch.cluster.entry import TaskEntry
 from tui.batch.cluster.lease import Found, Pace, change, lost, ref_of
 from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, spec_for
-from tui.batch.cluster.task_store import RUNS, TASKS, StoreError, TaskStore
+from tui.batch.cluster.task_store import RUNS, TASKS, Draft, StoreError, TaskStore
 from tui.batch.events import BatchEvent, RunFinished, RunStarted, TaskFinished, TaskStarted
 from tui.batch.merging import MergeQueue
 from tui.batch.plan import RunPlan
@@ -220,21 +220,13 @@ class PlacedRunner:
         if planned.launch.boot is not None:
             files[BOOT_FILE] = read_small(planned.launch.boot)[0]
         here = Checkout.of(planned.target).common / "objects"
-        moves = {
-            run_ref: (
-                "",
-                store.commit(spec.to_message(), works=[spec.base], files=files, objects=here),
-            )
-        }
+        files[STATE_FILE] = msgspec.json.encode(replace(book.state, placed=None))
+        drafts = [Draft(spec.to_message(), works=(spec.base,), files=files)]
         for key, indexes in placed.keys.items():
-            tasks = [
-                task if task.index in indexes else replace(task, status="completed")
-                for task in book.state.tasks
-            ]
-            state = replace(book.state, tasks=tuple(tasks), placed=None)
-            entry = TaskEntry(key=key)
-            made = store.commit(entry.to_message(), files={STATE_FILE: msgspec.json.encode(state)})
-            moves[ref_of(placed.run, key)] = "", made
+            drafts.append(Draft(TaskEntry(key=key, tasks=indexes).to_message()))
+        refs = [run_ref, *(ref_of(placed.run, key) for key in placed.keys)]
+        made = store.commits(drafts, here)
+        moves = {ref: ("", commit) for ref, commit in zip(refs, made, strict=True)}
         if not store.move(moves, here):
             raise StoreError(f"The store has another run {placed.run}.")
 

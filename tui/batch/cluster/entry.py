@@ -30,7 +30,8 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A task's state. `key` is its name in the run; `number` counts its states.
+    """A task's state. `key` is its name in the run, `tasks` are the places in the task file of what
+    is to be done, one after the other; `number` counts its states.
 
     `attempt` counts from 1 once somebody has it: `holder` is that worker's own name, on `host`.
     `losses` counts the workers that were gone without a word.
@@ -43,6 +44,7 @@ class TaskEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     key: str
+    tasks: tuple[int, ...] = ()
     state: State = "waiting"
     number: int = 0
     attempt: int = 0
