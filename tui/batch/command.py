@@ -238,7 +238,7 @@ async def _work(planned: RunPlan, options: Options) -> int:
     elif options.batch.on:
         from tui.batch.cluster.command import make_runner  # noqa: PLC0415 - seldom needed
 
-        shop = runner = await make_runner(planned, options, printer.show, clock)
+        shop = runner = await make_runner(planned, options, printer, clock)
         leave = runner.leave
     else:
         shop = RunComposition(planned, printer.show, approver=RulesOnly(), clock=clock)

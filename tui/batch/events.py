@@ -5,7 +5,7 @@ The events of the agents pass through with the index of their task, which counts
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import field
 
@@ -95,6 +95,12 @@ class RunFinished(WireFact, frozen=True, tag="run_finished"):
     usage: dict[str, int] = field(default_factory=dict[str, int])
     cost_usd: float | None = None
     tasks: tuple[TaskState, ...] = ()
+
+
+class EventSink(Protocol):
+    """Shows the events of a run."""
+
+    def show(self, event: BatchEvent) -> None: ...
 
 
 BatchEvent: TypeAlias = (

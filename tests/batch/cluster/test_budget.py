@@ -16,9 +16,10 @@ def entry(key: str, **given: object) -> TaskEntry:
 def test_as_many_run_as_reservations_fit() -> None:
     tasks = [entry(f"{n}", next_usd=0.1) for n in range(8)]
     budget = Budget(1.0, 4, tasks, ())
-    caps = []
+    caps: list[float] = []
     for task in tasks:
         cap = budget.cap_of(task)
+        assert cap is not None
         caps.append(cap)
         if cap:
             budget.reserve(task, cap)

@@ -12,32 +12,45 @@ from tests.batch.test_git import head, make_repo
 from tui.batch.cluster.entry import TaskEntry
 from tui.batch.cluster.lease import (
     LOSSES,
-    Found,
     Lease,
     LeaseLostError,
-    Pace,
+    LeasePace,
+    StoredTask,
     change,
-    look,
     lost,
+    read_task,
     refuse,
 )
 from tui.batch.cluster.task_store import TASKS, TaskStore
-from tui.batch.cluster.workplace import Snapshot
+from tui.batch.cluster.workplace import TaskSnapshot
+from tui.core.clock import SystemClock
 
 REF = f"{TASKS}run/00001"
 
 
 @dataclass
-class Hand:
+class Hand(SystemClock):
     """A clock that stands still until it is moved."""
 
     at: float = 0.0
 
-    def __call__(self) -> float:
+    def monotonic(self) -> float:
         return self.at
 
     def wait(self, seconds: float) -> None:
         self.at += max(seconds, 3e5)
+
+
+@dataclass
+class Holder:
+    """Says what it hears of its lease."""
+
+    said: list[str]
+
+    def lose(self) -> None:
+        self.said.append("lost")
+
+    def poll(self) -> None: ...
 
 
 @pytest.fixture
@@ -54,13 +67,14 @@ Make = Callable[..., Lease]
 @pytest.fixture
 def lease(store: TaskStore) -> Make:
     def make(clock: Hand | None = None, said: list[str] | None = None) -> Lease:
-        losing = said if said is not None else []
-        return Lease(store, REF, Pace(1e6, clock or Hand()), lambda: losing.append("lost"))
+        return Lease(
+            store, REF, LeasePace(1e6), clock or Hand(), Holder(said if said is not None else [])
+        )
 
     return make
 
 
-def taken(lease: Lease, clock: Hand | None = None) -> Found | None:
+def taken(lease: Lease, clock: Hand | None = None) -> StoredTask | None:
     return lease.take("/place", wait=(clock or Hand()).wait)
 
 
@@ -75,7 +89,7 @@ def test_a_waiting_task_is_taken_once(lease: Make, store: TaskStore) -> None:
         next(renewing)()
 
     assert other.take("/place", wait=wait) is None
-    assert look(store, REF).entry.attempt == 1
+    assert read_task(store, REF).entry.attempt == 1
 
 
 def test_a_worker_that_stands_still_is_replaced(lease: Make, store: TaskStore) -> None:
@@ -84,12 +98,12 @@ def test_a_worker_that_stands_still_is_replaced(lease: Make, store: TaskStore) -
     assert taken(gone)
     assert taken(lease(clock), clock)
     assert clock.at >= 1e6
-    entry = look(store, REF).entry
+    entry = read_task(store, REF).entry
     assert (entry.attempt, entry.losses) == (2, 1)
     with pytest.raises(LeaseLostError):
         gone.renew()
     assert said == ["lost"]
-    assert look(store, REF).entry == entry
+    assert read_task(store, REF).entry == entry
 
 
 def test_a_lease_that_was_not_renewed_is_not_fresh(lease: Make) -> None:
@@ -106,15 +120,15 @@ def test_a_lease_that_was_not_renewed_is_not_fresh(lease: Make) -> None:
 def test_a_task_that_loses_its_workers_is_given_up(store: TaskStore, lease: Make) -> None:
     for _ in range(LOSSES):
         assert taken(lease())
-        assert lost(store, REF, look(store, REF), "the worker was gone")
-    entry = look(store, REF).entry
+        assert lost(store, REF, read_task(store, REF), "the worker was gone")
+    entry = read_task(store, REF).entry
     assert entry.state == "given_up"
     assert taken(lease()) is None
 
 
 def test_what_the_last_answer_may_have_cost_stays_reserved(store: TaskStore, lease: Make) -> None:
     assert taken(lease())
-    found = look(store, REF)
+    found = read_task(store, REF)
     now = change(store, REF, found, spent_usd=1.0, next_usd=0.25)
     assert now
     after = lost(store, REF, now, "gone")
@@ -124,7 +138,7 @@ def test_what_the_last_answer_may_have_cost_stays_reserved(store: TaskStore, lea
 
 def test_a_refusal_is_no_attempt(store: TaskStore) -> None:
     refuse(store, REF, "another version")
-    entry = look(store, REF).entry
+    entry = read_task(store, REF).entry
     assert (entry.state, entry.attempt) == ("waiting", 0)
     assert [one.reason for one in entry.refusals] == ["another version"]
 
@@ -132,7 +146,7 @@ def test_a_refusal_is_no_attempt(store: TaskStore) -> None:
 def test_a_cancelled_task_is_lost_to_its_worker(store: TaskStore, lease: Make) -> None:
     one = lease()
     assert taken(one)
-    assert change(store, REF, look(store, REF), cancelled=True)
+    assert change(store, REF, read_task(store, REF), cancelled=True)
     with pytest.raises(LeaseLostError):
         one.renew()
     assert taken(lease()) is None
@@ -146,9 +160,9 @@ def test_the_work_of_one_state_stays_in_the_next(
     assert taken(one)
     commit = head(repo)
     files = {"private/x": b"1"}
-    one.put(Snapshot(files, (commit,), commit, repo / ".git" / "objects"), spent_usd=0.5)
+    one.put(TaskSnapshot(files, (commit,), commit, repo / ".git" / "objects"), spent_usd=0.5)
     one.renew()
-    found = look(store, REF)
+    found = read_task(store, REF)
     assert store.parents(found.commit)[1:] == [commit]
     assert store.read(found.commit, "private/x") == b"1"
     assert (found.entry.head, found.entry.place) == (commit, "/place")

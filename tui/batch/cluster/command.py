@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 from tui.agent.confined_programs import confinement_of
 from tui.app.options.arguments import Options
 from tui.batch.cluster.driver import PlacedRunner
 from tui.batch.cluster.engines.local import LocalEngine
-from tui.batch.cluster.engines.port import Engine
-from tui.batch.cluster.lease import change, look, ref_of
+from tui.batch.cluster.engines.port import WorkerEngine
+from tui.batch.cluster.lease import change, read_task, ref_of
 from tui.batch.cluster.task_store import StoreError, TaskStore, whole_address
 from tui.batch.cluster.worker import private_place, scratch_folder
-from tui.batch.events import BatchEvent
+from tui.batch.events import EventSink
 from tui.batch.plan import RunPlan
 from tui.batch.state import PlacedRun, RunFolder
 from tui.core.clock import Clock
@@ -23,7 +22,7 @@ from tui.core.paths import workspace_slug
 
 
 async def make_runner(
-    planned: RunPlan, options: Options, publish: Callable[[BatchEvent], None], clock: Clock
+    planned: RunPlan, options: Options, sink: EventSink, clock: Clock
 ) -> PlacedRunner:
     """Make the driver of a run on machines. Raises UsageError, StoreError, EngineError."""
     planned.worktrees.check()
@@ -34,10 +33,10 @@ async def make_runner(
     finally:
         await confinement.close()
     store = _store(planned, options, engine)
-    return PlacedRunner(planned, options, store, engine, publish, clock=clock, confined=confined)
+    return PlacedRunner(planned, options, store, engine, sink, clock=clock, confined=confined)
 
 
-def _engine(planned: RunPlan, options: Options) -> Engine:
+def _engine(planned: RunPlan, options: Options) -> WorkerEngine:
     named, slots = options.batch.on or "", options.batch.parallel
     if named == "local":
         slots = slots if slots > 1 else os.cpu_count() or 1
@@ -45,7 +44,7 @@ def _engine(planned: RunPlan, options: Options) -> Engine:
     raise UsageError(f"There is no engine {named}.", hint="There is: local.")
 
 
-def _store(planned: RunPlan, options: Options, engine: Engine) -> TaskStore:
+def _store(planned: RunPlan, options: Options, engine: WorkerEngine) -> TaskStore:
     address = options.batch.store
     if address is None and engine.name == "local":
         folder = planned.launch.folders.data / "stores" / workspace_slug(planned.target)
@@ -68,7 +67,7 @@ def cancel(placed: PlacedRun, options: Options) -> str:
         store = TaskStore.at(placed.store, private_place(scratch_folder(options), placed.store))
         for key in placed.keys:
             ref = ref_of(placed.run, key)
-            while not (found := look(store, ref)).entry.is_over and not found.entry.cancelled:
+            while not (found := read_task(store, ref)).entry.is_over and not found.entry.cancelled:
                 if change(store, ref, found, cancelled=True):
                     ended += found.entry.state == "running"
     except HoldfastError as error:

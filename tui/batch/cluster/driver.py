@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -18,12 +18,19 @@ from msgspec.structs import replace
 from tui.app.options.arguments import Options
 from tui.batch.cluster import results
 from tui.batch.cluster.budget import Budget
-from tui.batch.cluster.engines.port import Engine, EngineError
+from tui.batch.cluster.engines.port import EngineError, WorkerEngine
 from tui.batch.cluster.entry import TaskEntry
-from tui.batch.cluster.lease import Found, Pace, change, lost, ref_of
+from tui.batch.cluster.lease import (
+    LeasePace,
+    StoredTask,
+    SuspendAwareClock,
+    change,
+    lost,
+    ref_of,
+)
 from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, spec_for
-from tui.batch.cluster.task_store import RUNS, TASKS, Draft, StoreError, TaskStore
-from tui.batch.events import BatchEvent, RunFinished, RunStarted, TaskFinished, TaskStarted
+from tui.batch.cluster.task_store import RUNS, TASKS, CommitDraft, StoreError, TaskStore
+from tui.batch.events import EventSink, RunFinished, RunStarted, TaskFinished, TaskStarted
 from tui.batch.merging import MergeQueue
 from tui.batch.plan import RunPlan
 from tui.batch.run_policy import cost_reached
@@ -61,21 +68,22 @@ class PlacedRunner:
         planned: RunPlan,
         options: Options,
         store: TaskStore,
-        engine: Engine,
-        publish: Callable[[BatchEvent], None],
+        engine: WorkerEngine,
+        sink: EventSink,
         *,
         clock: Clock,
         confined: bool,
     ) -> None:
         self._planned, self._options = planned, options
         self._store, self._engine = store, engine
-        self._publish, self._clock = publish, clock
+        self._sink, self._clock = sink, clock
         self._confined = confined
-        self._merging = MergeQueue(planned.worktrees, publish, lambda _, task: task.is_to_do)
-        self._pace = Pace(planned.launch.config.batch.lease_s)
+        self._merging = MergeQueue(planned.worktrees)
+        self._pace = LeasePace(planned.launch.config.batch.lease_s)
+        self._lease_clock = SuspendAwareClock()
         self._stop = asyncio.Event()
         self._leaving = False
-        self._seen: dict[str, tuple[Found, float]] = {}
+        self._seen: dict[str, tuple[StoredTask, float]] = {}
         """Each task as last seen, and since when it is unchanged, by this machine's clock."""
         self._handles: dict[str, str] = {}
         """The worker of each task, as the engine knows it."""
@@ -138,12 +146,12 @@ class PlacedRunner:
             if self._again:
                 await book.take_up_failed()
             try:
-                await self._merging.merge(book)
+                await self._merge(book)
                 while (placed := await self._placed(book)) is not None:
                     await self._watch(book, placed)
             finally:
                 await self._end()
-            await self._merging.merge(book, everything=True)
+            await self._merge(book, everything=True)
             await self._forget(book)
         finished = RunFinished(
             book.state.counts(),
@@ -153,18 +161,18 @@ class PlacedRunner:
             book.spent_usd,
             book.state.tasks,
         )
-        self._publish(finished)
+        self._sink.show(finished)
         return book.state
 
     def _say(self, text: str) -> None:
         if text not in self._told:
             self._told.add(text)
-            self._publish(Notice(text))
+            self._sink.show(Notice(text))
 
     def _announce(self, state: RunState) -> None:
         planned, batch = self._planned, self._planned.launch.config.batch
         done, shown = state.counts().get("completed", 0), planned.boot.shown
-        self._publish(
+        self._sink.show(
             RunStarted(
                 str(planned.task_file),
                 len(state.tasks),
@@ -221,9 +229,9 @@ class PlacedRunner:
             files[BOOT_FILE] = read_small(planned.launch.boot)[0]
         here = Checkout.of(planned.target).common / "objects"
         files[STATE_FILE] = msgspec.json.encode(replace(book.state, placed=None))
-        drafts = [Draft(spec.to_message(), works=(spec.base,), files=files)]
+        drafts = [CommitDraft(spec.to_message(), works=(spec.base,), files=files)]
         for key, indexes in placed.keys.items():
-            drafts.append(Draft(TaskEntry(key=key, tasks=indexes).to_message()))
+            drafts.append(CommitDraft(TaskEntry(key=key, tasks=indexes).to_message()))
         refs = [run_ref, *(ref_of(placed.run, key) for key in placed.keys)]
         made = store.commits(drafts, here)
         moves = {ref: ("", commit) for ref, commit in zip(refs, made, strict=True)}
@@ -236,12 +244,12 @@ class PlacedRunner:
         """Start workers and take results until nothing is left that can run."""
         began = self._clock.monotonic()
         while not self.stopping and not self._fatal:
-            found = await asyncio.to_thread(self._look, placed)
+            found = await asyncio.to_thread(self._read_tasks, placed)
             self._tell_begun(book, placed, found)
             for key, one in found.items():
                 if one.entry.is_over and key not in self._taken(book):
                     await self._take(book, key, one)
-            await self._merging.merge(book)
+            await self._merge(book)
             if book.state.placed is None or _is_taken(book.state.placed):
                 return
             self._judge_limits(began)
@@ -252,21 +260,23 @@ class PlacedRunner:
             await asyncio.wait({waiting}, timeout=LOOK_S)
             waiting.cancel()
 
-    def _tell_begun(self, book: RunStore, placed: PlacedRun, found: Mapping[str, Found]) -> None:
+    def _tell_begun(
+        self, book: RunStore, placed: PlacedRun, found: Mapping[str, StoredTask]
+    ) -> None:
         """Publish attempts that have begun since the last look."""
         for key, one in found.items():
             entry = one.entry
             if entry.attempt > self._begun.get(key, 0):
                 self._begun[key] = entry.attempt
                 task = book.task(placed.keys[key][0])
-                self._publish(
+                self._sink.show(
                     TaskStarted(task.index, task.group, task.task, entry.attempt, "", entry.host)
                 )
 
     def _taken(self, book: RunStore) -> tuple[str, ...]:
         return book.state.placed.taken if book.state.placed else ()
 
-    def _look(self, placed: PlacedRun) -> dict[str, Found]:
+    def _read_tasks(self, placed: PlacedRun) -> dict[str, StoredTask]:
         """The tasks as the store has them. A store that can't be reached is waited for."""
         try:
             refs = self._store.refs(f"{TASKS}{placed.run}/")
@@ -283,18 +293,21 @@ class PlacedRunner:
             return {key: found for key, (found, _) in self._seen.items()}
         for key, commit in now.items():
             if commit in entries:
-                self._seen[key] = Found(commit, entries[commit]), self._pace.now()
+                self._seen[key] = StoredTask(commit, entries[commit]), self._lease_clock.monotonic()
         return {key: self._seen[key][0] for key in placed.keys if key in self._seen}
 
     def _free_lost(self, placed: PlacedRun) -> None:
         """Take tasks from workers that have stood still for too long."""
         for key, (found, since) in [*self._seen.items()]:
-            if found.entry.state == "running" and self._pace.now() - since > self._pace.lost:
+            if (
+                found.entry.state == "running"
+                and self._lease_clock.monotonic() - since > self._pace.lost
+            ):
                 with suppress(StoreError):
                     if now := lost(
                         self._store, ref_of(placed.run, key), found, "the worker was gone"
                     ):
-                        self._seen[key] = now, self._pace.now()
+                        self._seen[key] = now, self._lease_clock.monotonic()
                         self._say(f"Task {key}: {now.entry.ended}. It is started again.")
 
     def _start_more(self, placed: PlacedRun) -> None:
@@ -323,7 +336,7 @@ class PlacedRunner:
                 capped = change(self._store, ref_of(placed.run, key), found, cap_usd=cap)
                 if capped is None:
                     continue  # somebody has it
-                self._seen[key] = capped, self._pace.now()
+                self._seen[key] = capped, self._lease_clock.monotonic()
             budget.reserve(entry, cap)
             wanted[key] = ["work", f"{placed.run}/{key}", "--store", self._store.address]
         if wanted:
@@ -332,7 +345,7 @@ class PlacedRunner:
             except EngineError as error:
                 self._say(f"The engine {self._engine.name} didn't take a task: {error}")
 
-    def _judge_refusals(self, found: Mapping[str, Found]) -> None:
+    def _judge_refusals(self, found: Mapping[str, StoredTask]) -> None:
         """Say why machines refuse tasks; end the run where no task was ever taken."""
         entries = [one.entry for one in found.values()]
         refusals = [refusal for entry in entries for refusal in entry.refusals]
@@ -351,7 +364,15 @@ class PlacedRunner:
 
     # Taking it
 
-    async def _take(self, book: RunStore, key: str, found: Found) -> None:
+    async def _merge(self, book: RunStore, *, everything: bool = False) -> None:
+        """Merge results; each waits for the tasks before it that are still to come."""
+
+        def comes(task: TaskState) -> bool:
+            return task.is_to_do
+
+        await self._merging.merge(book, self._sink.show, None if everything else comes)
+
+    async def _take(self, book: RunStore, key: str, found: StoredTask) -> None:
         """Take the result of a task that has come to rest."""
         assert book.state.placed is not None
         indexes = book.state.placed.keys[key]
@@ -395,7 +416,7 @@ class PlacedRunner:
         placed = book.state.placed
         await book.note_placed(replace(placed, taken=(*placed.taken, key)))
         for task in tasks:
-            self._publish(_finished(task))
+            self._sink.show(_finished(task))
 
     async def _end(self) -> None:
         """Leave the engine. Where the run was ended, and not only this window, workers end, too."""

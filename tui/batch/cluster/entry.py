@@ -63,7 +63,7 @@ class TaskEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     refusals: tuple[Refusal, ...] = ()
 
     @property
-    def left_usd(self) -> float | None:
+    def remaining_usd(self) -> float | None:
         """What further attempts may cost; None for no limit."""
         return None if self.cap_usd is None else max(0.01, self.cap_usd - (self.spent_usd or 0.0))
 

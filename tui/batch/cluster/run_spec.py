@@ -97,7 +97,7 @@ def spec_for(planned: RunPlan, options: Options, run: str, *, confined: bool) ->
         inside="" if inside == Path() else str(inside),
         task_file=str(planned.task_file.relative_to(checkout.top)) if here else "",
         options={**chosen, **({"permission_mode": mode} if mode else {})},
-        config=_told(launch.config),
+        config=_changed_settings(launch.config),
         trusts_all=launch.trust.everything,
         granted=dict(launch.trust.granted),
         identity=checkout.named_identity(),
@@ -108,7 +108,7 @@ def spec_for(planned: RunPlan, options: Options, run: str, *, confined: bool) ->
     )
 
 
-def _told(config: Config) -> dict[str, Any]:
+def _changed_settings(config: Config) -> dict[str, Any]:
     """The settings that differ from the defaults, in the shape of the file."""
     usual: Mapping[str, Any] = msgspec.to_builtins(Config())
     now: Mapping[str, Any] = msgspec.to_builtins(config)

@@ -36,7 +36,7 @@ _REACHING: Final = {
 }
 """Nobody is there to be asked for a password."""
 _NOBODY: Final = "holdfast <holdfast@localhost>"
-_ABSENT: Final = ("does not appear to be a git repository", "not a git repository")
+_ABSENT: Final = ("to be a git repository", "not a git repository")
 
 
 class StoreError(HoldfastError):
@@ -44,7 +44,7 @@ class StoreError(HoldfastError):
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class CommitDraft:
     """A commit that is to be made: with the files of the one that it is made `upon`, and these in
     their place, None for none; `works` are its other parents."""
 
@@ -149,10 +149,10 @@ class TaskStore:
         files: Mapping[str, bytes | None] | None = None,
         objects: Path | None = None,
     ) -> str:
-        """Make a commit in the mirror and return its id; see `Draft`."""
-        return self.commits([Draft(message, upon, tuple(works), files or {})], objects)[0]
+        """Make a commit in the mirror and return its id; see `CommitDraft`."""
+        return self.commits([CommitDraft(message, upon, tuple(works), files or {})], objects)[0]
 
-    def commits(self, drafts: Iterable[Draft], objects: Path | None = None) -> list[str]:
+    def commits(self, drafts: Iterable[CommitDraft], objects: Path | None = None) -> list[str]:
         """Make commits in the mirror, at once, and return their ids. `objects` is the folder of a
         repository that has objects of them. Raises StoreError."""
         ref = f"{_MADE}{secrets.token_hex(8)}"

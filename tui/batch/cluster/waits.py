@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Callable
 
 import msgspec
 
 from tui.batch.cluster.task_store import WAITS, TaskStore
+from tui.core.clock import Clock
 
 _SUBJECT = "holdfast: waits for a server\n\n"
 
@@ -30,20 +30,20 @@ def fingerprint(run: str, key: str) -> str:
 
 
 class SharedWaits:
-    """What holders of one API key wait for. `now` is a clock that only this process reads."""
+    """What holders of one API key wait for. `clock` is read by this process alone."""
 
-    def __init__(self, store: TaskStore, run: str, key: str, now: Callable[[], float]) -> None:
-        self._store, self._now = store, now
+    def __init__(self, store: TaskStore, run: str, key: str, clock: Clock) -> None:
+        self._store, self._clock = store, clock
         self._ref = f"{WAITS}{run}/{fingerprint(run, key)}"
         self._commit = ""
         self._known: dict[str, _Wait] = {}
         self._until: dict[str, float] = {}
 
-    def left(self, model: str) -> float:
+    def remaining_s(self, model: str) -> float:
         """The seconds that requests to a model have to wait still."""
-        return max(0.0, self._until.get(model, 0.0) - self._now())
+        return max(0.0, self._until.get(model, 0.0) - self._clock.monotonic())
 
-    def look(self) -> None:
+    def read(self) -> None:
         """Take in what others were asked to wait. Raises StoreError."""
         commit = self._store.refs(self._ref).get(self._ref, "")
         if commit == self._commit:
@@ -56,14 +56,16 @@ class SharedWaits:
         waits = msgspec.json.decode(body, type=dict[str, _Wait])
         for model, wait in waits.items():
             if self._known.get(model) != wait:
-                self._until[model] = max(self._until.get(model, 0.0), self._now() + wait.seconds)
+                self._until[model] = max(
+                    self._until.get(model, 0.0), self._clock.monotonic() + wait.seconds
+                )
         self._commit, self._known = commit, waits
 
     def tell(self, model: str, wait_s: float) -> None:
         """Tell the others of a wait. Raises StoreError."""
         for _ in range(5):
-            self.look()
-            if self.left(model) >= wait_s - 1.0:
+            self.read()
+            if self.remaining_s(model) >= wait_s - 1.0:
                 return  # somebody has told it
             waits = {**self._known, model: _Wait(wait_s, secrets.token_hex(6))}
             message = _SUBJECT + msgspec.json.encode(waits).decode() + "\n"

@@ -26,18 +26,26 @@ import tui
 from tui.agent.confined_programs import confinement_of
 from tui.app import unattended_commands as unattended
 from tui.app.options.arguments import Options
-from tui.app.packs.form import SUFFIX
-from tui.app.packs.pack import pack
-from tui.batch.cluster.lease import Found, Lease, LeaseLostError, Pace, look, ref_of, refuse
+from tui.app.packs.pack import default_name, pack
+from tui.batch.cluster.lease import (
+    Lease,
+    LeaseLostError,
+    LeasePace,
+    StoredTask,
+    SuspendAwareClock,
+    read_task,
+    ref_of,
+    refuse,
+)
 from tui.batch.cluster.run_spec import BOOT_FILE, RunSpec, python_version, spec_of
 from tui.batch.cluster.task_store import RUNS, TASKS, StoreError, TaskStore, whole_address
 from tui.batch.cluster.waits import SharedWaits
-from tui.batch.cluster.workplace import Snapshot, Workplace
+from tui.batch.cluster.workplace import TaskSnapshot, Workplace
 from tui.batch.composition import RunComposition
 from tui.batch.events import BatchEvent, FromAgent
 from tui.batch.plan import RunPlan, plan
 from tui.batch.runner import Runner
-from tui.core.clock import Clock, SystemClock
+from tui.core.clock import Clock
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import CredentialsError, HoldfastError, ProviderError, UsageError, os_error_as
@@ -127,7 +135,7 @@ def _alone(place: Path, store: TaskStore, ref: str) -> Generator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if look(store, ref).entry.state == "running":
+            if read_task(store, ref).entry.state == "running":
                 raise LeaseLostError from None
             _end_worker(os.pread(file, 200, 0).decode("ascii", "replace"))
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -164,22 +172,12 @@ async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folder
     spec = spec_of(await asyncio.to_thread(store.message, run_commit))
     _check_versions(spec)
     workplace = Workplace(place / run / key, spec)
-    loop, pace = asyncio.get_running_loop(), Pace(spec.lease_s)
-    job = _Job()
-
-    def lose() -> None:
-        loop.call_soon_threadsafe(job.lose)
-
-    def look() -> None:
-        if job.waits is not None:
-            job.waits.look()
-
-    lease = Lease(store, ref, pace, lose, look)
+    job, clock = _Job(asyncio.get_running_loop()), SuspendAwareClock()
+    lease = Lease(store, ref, LeasePace(spec.lease_s), clock, job)
     found = await asyncio.to_thread(lease.take, str(workplace.place))
     if found is None:
         return EXIT_LOST
     job.lease, job.workplace = lease, workplace
-    clock = SystemClock()
     try:
         await _end_leftovers(workplace.folders(usual), clock)
         goes_on = await asyncio.to_thread(
@@ -188,11 +186,11 @@ async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folder
         why = _why_anew(found, workplace, goes_on=goes_on)
         _say(why or (f"Task {key} goes on where it was." if goes_on else f"Task {key} begins."))
         planned = await asyncio.to_thread(
-            _planned, spec, workplace, store, usual, found.entry.left_usd
+            _planned, spec, workplace, store, usual, found.entry.remaining_usd
         )
         await _check_sandbox(spec, planned)
         if key_used := planned.launch.access.key:
-            job.waits = SharedWaits(store, run, key_used, pace.now)
+            job.waits = SharedWaits(store, run, key_used, clock)
         return await _run(job, planned, clock, found)
     except LeaseLostError:
         return EXIT_LOST
@@ -206,7 +204,7 @@ async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folder
         raise
 
 
-def _why_anew(found: Found, workplace: Workplace, *, goes_on: bool) -> str:
+def _why_anew(found: StoredTask, workplace: Workplace, *, goes_on: bool) -> str:
     """Say why a task that was lost begins again; "" where it goes on, or begins."""
     if goes_on or not found.entry.head:
         return ""
@@ -270,7 +268,7 @@ def _planned(
     return replace(planned, launch=launch)
 
 
-async def _run(job: _Job, planned: RunPlan, clock: Clock, found: Found) -> int:
+async def _run(job: _Job, planned: RunPlan, clock: Clock, found: StoredTask) -> int:
     job.requests, job.spent = found.entry.requests, found.entry.spent_usd
     job.prices = planned.launch.config.prices
     shop = RunComposition(
@@ -294,7 +292,7 @@ async def _run(job: _Job, planned: RunPlan, clock: Clock, found: Found) -> int:
     if lease.is_lost:
         return EXIT_LOST
     if job.stopped:
-        ended = f"stopped by a signal on {lease.found.entry.host}"
+        ended = f"stopped by a signal on {lease.stored.entry.host}"
         await asyncio.to_thread(lambda: lease.finish(state="waiting", holder="", ended=ended))
         return EXIT_STOPPED
     if runner.fatal_class == "auth":
@@ -324,13 +322,13 @@ async def _hard_end(job: _Job) -> None:
     os.killpg(0, signal.SIGKILL) if os.getpgrp() == os.getpid() else os._exit(EXIT_STOPPED)
 
 
-def _last(workplace: Workplace, home: Folders, clock: Clock) -> Snapshot:
+def _last(workplace: Workplace, home: Folders, clock: Clock) -> TaskSnapshot:
     """The state of a finished task, with its sessions as packs. Blocks."""
     snapshot = workplace.snapshot()
     files = dict(snapshot.files)
     with TemporaryDirectory(prefix="holdfast-") as folder:
         for path in sorted(home.sessions.glob("*/*.jsonl")):
-            out = Path(folder) / f"{path.stem}{SUFFIX}"
+            out = Path(folder) / default_name(path)
             pack(path, out, folders=home, clock=clock, secrets="keep")
             files[f"{PACKS}/{out.name}"] = out.read_bytes()
     return replace(snapshot, files=files)
@@ -340,6 +338,7 @@ def _last(workplace: Workplace, home: Folders, clock: Clock) -> Snapshot:
 class _Job:
     """The task at work: what stops it, what it has paid, and what is done before each request."""
 
+    loop: asyncio.AbstractEventLoop
     runner: Runner | None = None
     stopped: bool = False
     requests: int = 0
@@ -354,7 +353,12 @@ class _Job:
     def lose(self) -> None:
         """The task is somebody else's: nothing more is done for it."""
         _say("The lease is lost: another worker has the task, or it was cancelled.")
-        self._end()
+        self.loop.call_soon_threadsafe(self._end)
+
+    def poll(self) -> None:
+        """Take in what others with the same key were asked to wait."""
+        if self.waits is not None:
+            self.waits.read()
 
     def stop(self) -> None:
         """A signal: the task waits for another worker, in its last state."""
@@ -381,8 +385,8 @@ class _Job:
                 if not self.stopped:
                     await asyncio.to_thread(self._put, request)
                 await self._keep_fresh()
-            if self.waits is not None and (left := self.waits.left(request.model)):
-                await asyncio.sleep(left)
+            if self.waits is not None and (wait_s := self.waits.remaining_s(request.model)):
+                await asyncio.sleep(wait_s)
                 await self._keep_fresh()
         except LeaseLostError:
             await asyncio.Event().wait()  # until the run, which ends now, cancels it

@@ -45,7 +45,7 @@ _FILE_MAX: Final = 1 << 33
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class TaskSnapshot:
     """A task's state as it goes into the store: `files` that are new or changed, by their paths in
     the tree, None for one that is gone, and the commits that hold its `works`, first that of all
     its files as they are, made upon `head`. `objects` is where these commits are."""
@@ -118,7 +118,7 @@ class Workplace:
             self._write(self.target / PRIVATE_DIR / BOOT_FILE, store.read(run, BOOT_FILE))
         return goes_on
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> TaskSnapshot:
         """The task's state as it is now. Raises GitError, StoreError."""
         checkout = Checkout.of(self.top)
         head = checkout.commit()
@@ -135,7 +135,9 @@ class Workplace:
         refs = dict(self._refs(checkout))
         files = dict(self._changed_files())
         files[_REFS] = json.dumps(refs, sort_keys=True).encode()
-        return Snapshot(files, (work, *sorted({*refs.values()} - {work, head})), head, self.objects)
+        return TaskSnapshot(
+            files, (work, *sorted({*refs.values()} - {work, head})), head, self.objects
+        )
 
     def remove(self) -> None:
         """Remove all of it: the store has what counts."""
