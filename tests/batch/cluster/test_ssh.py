@@ -126,7 +126,7 @@ def test_a_worker_gets_its_words_whole(ssh: Path, tmp_path: Path) -> None:
     ("case", "life", "shown"),
     [
         ("done", "ended", ""),
-        ("refused by the worker", "ended", ""),
+        ("refused by the worker", "ended", "a: Not taken: no."),
         ("worker failed", "ended", "a: a worker failed (1): Error: the store is gone"),
         ("worker killed", "unknown", ""),
         ("connection cut", "unknown", ""),

@@ -3,7 +3,7 @@
 Here a worker is its ssh. There it is the ordinary program, which gets SIGTERM once its connection
 is closed: because it is cancelled, because this process is gone, killed or not, or because the
 host's sshd has given the connection up. It then gives its task back. Where the network is silent,
-both sides wait; this one for as long as a lease lasts.
+both sides wait; this one for two and a half minutes.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ _AT_ONCE: Final = 8
 """Connections that a host is asked for in one go: sshd drops some of more than ten (MaxStartups)
 that have not signed in yet."""
 _ALIVE_S: Final = 15
-_TIMES: Final = 6
+_TIMES: Final = 10
+"""After a network has been gone for a minute, TCP sends again up to a minute later."""
 _OPTIONS: Final = ("-T", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none")
 _END_S: Final = 25.0
 """Seconds that workers have for ending their commands and giving their tasks back."""
-_WORKED: Final = frozenset({EXIT_DONE, EXIT_REFUSED, EXIT_LOST, EXIT_STOPPED})
+_WORKED: Final = frozenset({EXIT_DONE, EXIT_LOST, EXIT_STOPPED})
 _NO_CONNECTION: Final = 255
 _NO_PROGRAM: Final = frozenset({126, 127})
 _REST_S: Final = 5.0
@@ -121,7 +122,7 @@ class SshEngine:
 
     def _started(self, host: _Host, key: str, words: Sequence[str]) -> _Worker:
         log, errors = self.logs / f"worker-{key}.log", self.logs / f"worker-{key}.ssh"
-        errors.write_bytes(b"")
+        errors.unlink(missing_ok=True)  # an ssh of a run that was killed may still write there
         line = f"exec {shlex.join(['sh', '-c', _THERE, 'sh', *self.program, *words])}"
         ssh = [*ssh_command(alive_s=_ALIVE_S, times=_TIMES), *_OPTIONS, "-E", str(errors)]
         with log.open("ab") as out:
@@ -164,7 +165,8 @@ class SshEngine:
                 "or say where it is: --remote COMMAND"
             )
         else:
-            host.why = f"{host.name}: a worker failed ({code}): {_last_line(worker.log)}"
+            failed = "" if code == EXIT_REFUSED else f"a worker failed ({code}): "
+            host.why = f"{host.name}: {failed}{_last_line(worker.log)}"
         _add(worker.errors, host.why)
         now = self.clock.monotonic()
         if now >= host.rests_until:
