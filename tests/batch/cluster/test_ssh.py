@@ -53,12 +53,14 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a stand-in for ssh, whose hosts do what `play` says."""
     folder = tmp_path / "ssh"
     folder.mkdir()
-    _program(folder / "ssh", _SSH)
+    program_at(folder / "ssh", _SSH)
     monkeypatch.setenv("GIT_SSH_COMMAND", shlex.join([str(folder / "ssh")]))
     return folder
 
 
-def _program(path: Path, text: str) -> list[str]:
+def program_at(path: Path, text: str) -> list[str]:
+    """Make a program, and return the words that start it."""
+    path.parent.mkdir(exist_ok=True)
     path.write_text(text, "utf-8")
     path.chmod(0o755)
     return [str(path)]
@@ -113,7 +115,7 @@ def test_hosts_that_are_none_are_refused(named: str) -> None:
 def test_a_worker_gets_its_words_whole(ssh: Path, tmp_path: Path) -> None:
     odd = tmp_path / "it's $(here) \"&"
     odd.mkdir()
-    program = _program(odd / "hold fast", "#!/bin/sh\nprintf '<%s>' \"$@\"\n")
+    program = program_at(odd / "hold fast", "#!/bin/sh\nprintf '<%s>' \"$@\"\n")
     engine = engine_of(tmp_path, "a", [*program, "*"])
     words = ["work", "r/00001", "--store", 'store:/it\'s $(x) `y`;\\ "z" ~']
     (handle,) = engine.put({"00001": words}).values()
@@ -205,7 +207,7 @@ def _patient_program(tmp_path: Path) -> tuple[list[str], Path]:
     fifo, never = tmp_path / "fifo", tmp_path / "never"
     os.mkfifo(fifo)
     os.mkfifo(never)
-    return _program(tmp_path / "p", _GIVES_BACK.format(fifo=fifo, never=never)), fifo
+    return program_at(tmp_path / "p", _GIVES_BACK.format(fifo=fifo, never=never)), fifo
 
 
 def test_a_cancelled_worker_gives_its_task_back(ssh: Path, tmp_path: Path) -> None:
