@@ -34,7 +34,7 @@ _MADE: Final = "refs/holdfast/made/"
 _NONE: Final = "0" * 40
 _NOBODY: Final = "holdfast <holdfast@localhost>"
 _GIVES_ALL: Final = "uploadpack.allowAnySHA1InWant"
-_NOT_GIVEN: Final = "Server does not allow request for unadvertised object"
+_NOT_GIVEN: Final = "request for unadvertised object"
 """Over ssh git speaks its older protocol where sshd doesn't take GIT_PROTOCOL: then a commit that a
 ref has left meanwhile is given only where the repository says so."""
 _ABSENT: Final = ("does not appear to be a git repository", "not a git repository")
