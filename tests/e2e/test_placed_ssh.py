@@ -43,6 +43,7 @@ def test_tasks_run_on_the_hosts_that_can_and_the_others_say_why_not(
     notices = " ".join(str(event) for event in of_type(done.events, "notice"))
     assert "alpha: root@127.0.0.1: Permission denied" in notices
     assert "Try: ssh alpha true" in notices
+    assert '"type":' not in notices
 
 
 def test_a_store_by_ssh_that_is_not_there_is_made_by_its_person(

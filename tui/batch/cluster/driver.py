@@ -338,7 +338,8 @@ class PlacedRunner:
     def _say_end(self, key: str, handle: str) -> None:
         """Say why a worker is gone that has left its task as it was."""
         last = self._engine.fetch(handle).strip().rpartition("\n")[2]
-        if self._seen[key][0].entry.state == "waiting" and not last.startswith("{"):
+        is_event = last.endswith("}")  # of one that came to its end meanwhile
+        if self._seen[key][0].entry.state == "waiting" and last and not is_event:
             self._say(f"A worker ended without its task. {last}")
 
     def _judge_refusals(self, found: Mapping[str, Found]) -> None:
