@@ -4,7 +4,7 @@
 #
 #   tests/batch/cluster/real/ssh.sh [FAULT…]
 #
-# Faults come 8 s after each other, once two workers run: worker (SIGKILL), driver (SIGKILL, started again), sshd (both
+# Faults come 8 s after each other, once two tasks are at work: worker (SIGKILL), driver (SIGKILL, started again), sshd (both
 # daemons and all connections, started again), network (down for 60 s), stop (the driver, SIGSTOP
 # for 180 s).
 set -euo pipefail
@@ -30,7 +30,7 @@ clean_up() {
   local ended=$?
   if [[ $ended != 0 && -n ${KEEP:-} ]]; then cp -r "$work" "$KEEP"; fi
   for pid in "${daemons[@]}" ${driver:-}; do kill "$pid" 2>/dev/null || true; done
-  rm -rf "$work" ${scratch:+"$scratch"}
+  rm -rf "$work"
 }
 trap clean_up EXIT
 
@@ -80,7 +80,6 @@ mkdir "$odd"; printf '#!/bin/sh\nexec %q -m tui "$@"\n' "$python" >"$odd/hold fa
 chmod +x "$odd/hold fast"
 remote=$(printf %q "$odd/hold fast")
 store="store:$odd/runs.git"
-scratch=/var/tmp/holdfast-$(id -u)/$(printf %s "$store" | sha256sum | cut -c 1-12)
 
 # A folder with tasks, and a script that edits, and sleeps.
 repo=$work/repo
@@ -105,6 +104,7 @@ drive() {
   driver=$!
 }
 workers() { pgrep -f "^$python -m tui work" || true; }
+at_work() { [[ $(workers | wc -l) -ge 2 && $(find "$work/there/work" -path '*/sessions/*.jsonl' 2>/dev/null | wc -l) -ge 2 ]]; }
 running() { kill -0 "$driver" 2>/dev/null; }
 
 export PYTHONPATH=$top
@@ -120,7 +120,7 @@ SECONDS=0
 drive
 for fault in "${faults[@]}"; do
   sleep "${PAUSE:-8}"
-  until [[ $(workers | wc -l) -ge 2 ]] || ! running; do sleep 0.5; done
+  until at_work || ! running; do sleep 0.5; done
   running || break
   case $fault in
     worker)
