@@ -122,7 +122,7 @@ class PrintOptions:
 class BatchOptions:
     """A run of a task file, or a replay of a suite; `add` are sessions whose prompts are added to
     it. `on` is the engine that places the tasks on machines, `store` the address of what they
-    share, and `scratch` the folder of a worker's tasks."""
+    share, `remote` the program there, and `scratch` the folder of a worker's tasks."""
 
     tasks: Path | None = None
     status: bool = False
@@ -138,6 +138,7 @@ class BatchOptions:
     junit: Path | None = None
     on: str | None = None
     store: str | None = None
+    remote: str | None = None
     scratch: Path | None = None
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 
 from tui.agent.confined_programs import confinement_of
 from tui.app.options.arguments import Options
 from tui.batch.cluster.driver import PlacedRunner
 from tui.batch.cluster.engines.local import LocalEngine
 from tui.batch.cluster.engines.port import WorkerEngine
+from tui.batch.cluster.engines.ssh import SshEngine, hosts_of
 from tui.batch.cluster.lease import change, read_task, ref_of
 from tui.batch.cluster.task_store import StoreError, TaskStore, whole_address
 from tui.batch.cluster.worker import private_place, scratch_folder
@@ -26,7 +28,7 @@ async def make_runner(
 ) -> PlacedRunner:
     """Make the driver of a run on machines. Raises UsageError, StoreError, EngineError."""
     planned.worktrees.check()
-    engine = _engine(planned, options)
+    engine = _engine(planned, options, clock)
     confinement = confinement_of(planned.launch, "run")
     try:
         confined = await confinement.engine() is not None
@@ -36,12 +38,16 @@ async def make_runner(
     return PlacedRunner(planned, options, store, engine, sink, clock=clock, confined=confined)
 
 
-def _engine(planned: RunPlan, options: Options) -> WorkerEngine:
+def _engine(planned: RunPlan, options: Options, clock: Clock) -> WorkerEngine:
     named, slots = options.batch.on or "", options.batch.parallel
+    logs = RunFolder(planned.target).path / "workers"
+    kind, _, places = named.partition(":")
     if named == "local":
-        slots = slots if slots > 1 else os.cpu_count() or 1
-        return LocalEngine(slots, RunFolder(planned.target).path / "workers")
-    raise UsageError(f"There is no engine {named}.", hint="There is: local.")
+        return LocalEngine(slots if slots > 1 else os.cpu_count() or 1, logs)
+    if kind == "ssh":
+        program = shlex.split(options.batch.remote or "") or ["holdfast"]
+        return SshEngine(named, hosts_of(places, slots), program, logs, clock)
+    raise UsageError(f"There is no engine {named}.", hint="There are: local, ssh:HOST,HOST.")
 
 
 def _store(planned: RunPlan, options: Options, engine: WorkerEngine) -> TaskStore:

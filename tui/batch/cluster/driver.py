@@ -313,6 +313,9 @@ class PlacedRunner:
     def _start_more(self, placed: PlacedRun) -> None:
         """Give the engine tasks that wait, as many as it and the money allow."""
         lives = self._engine.watch([*self._handles.values()])
+        for key, handle in self._handles.items():
+            if lives.get(handle) not in {"lives", "waits"}:
+                self._say_end(key, handle)
         self._handles = {
             key: handle
             for key, handle in self._handles.items()
@@ -344,6 +347,13 @@ class PlacedRunner:
                 self._handles |= self._engine.put(wanted)
             except EngineError as error:
                 self._say(f"The engine {self._engine.name} didn't take a task: {error}")
+
+    def _say_end(self, key: str, handle: str) -> None:
+        """Say why a worker is gone that has left its task as it was."""
+        last = self._engine.fetch(handle).strip().rpartition("\n")[2]
+        is_event = last.endswith("}")  # of one that came to its end meanwhile
+        if self._seen[key][0].entry.state == "waiting" and last and not is_event:
+            self._say(f"A worker ended without its task. {last}")
 
     def _judge_refusals(self, found: Mapping[str, StoredTask]) -> None:
         """Say why machines refuse tasks; end the run where no task was ever taken."""

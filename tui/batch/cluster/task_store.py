@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from tui.batch.cluster.entry import TaskEntry, entry_of
+from tui.batch.cluster.ssh_command import ssh_command
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError, os_error_as
 from tui.core.files import locked
@@ -30,12 +32,11 @@ TASKS: Final = "refs/holdfast/tasks/"
 WAITS: Final = "refs/holdfast/waits/"
 _MADE: Final = "refs/holdfast/made/"
 _NONE: Final = "0" * 40
-_REACHING: Final = {
-    "GIT_ALLOW_PROTOCOL": "file:ssh",
-    "GIT_SSH_COMMAND": "ssh -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=10",
-}
-"""Nobody is there to be asked for a password."""
 _NOBODY: Final = "holdfast <holdfast@localhost>"
+_GIVES_ALL: Final = "uploadpack.allowAnySHA1InWant"
+_NOT_GIVEN: Final = "request for unadvertised object"
+"""Over ssh git speaks its older protocol where sshd doesn't take GIT_PROTOCOL: then a commit that a
+ref has left meanwhile is given only where the repository says so."""
 _ABSENT: Final = ("to be a git repository", "not a git repository")
 
 
@@ -199,12 +200,19 @@ class TaskStore:
 
     def _reach(self, *words: str, objects: Path | None = None, folder: Path | None = None) -> str:
         try:
-            return self._git(*words, env=_REACHING, objects=objects, folder=folder)
+            return self._git(*words, env=_reaching(), objects=objects, folder=folder)
         except StoreError as error:
+            path = shlex.quote(self._path)
             if any(one in error.message for one in _ABSENT):
                 raise StoreError(
                     f"There is no git repository at {self.address}.",
-                    hint=f"Make it where it is to be: git init --bare {self._path}",
+                    hint=f"Make it where it is to be: git init --bare {path} && "
+                    f"git -C {path} config {_GIVES_ALL} true",
+                ) from error
+            if _NOT_GIVEN in error.message:
+                raise StoreError(
+                    f"The store {self.address} gives away the newest states only.",
+                    hint=f"Where it is: git -C {path} config {_GIVES_ALL} true",
                 ) from error
             raise
 
@@ -230,6 +238,12 @@ class TaskStore:
             raise StoreError(error.message, hint=error.hint) from error
 
 
+def _reaching() -> dict[str, str]:
+    """The variables with which git goes to a store."""
+    ssh = shlex.join(ssh_command(alive_s=10, times=3))
+    return {"GIT_ALLOW_PROTOCOL": "file:ssh", "GIT_SSH_COMMAND": ssh}
+
+
 def whole_address(address: str) -> str:
     """The address of a store as every machine takes it. Raises StoreError for what is none."""
     if "://" not in address and ":" not in address.partition("/")[0]:
@@ -247,7 +261,7 @@ def _make_bare(place: Path) -> None:
         return
     try:
         git(place.parent, "init", "-q", "--bare", str(place))
-        for key, value in (("gc.auto", "0"), ("uploadpack.allowAnySHA1InWant", "true")):
+        for key, value in (("gc.auto", "0"), (_GIVES_ALL, "true")):
             git(place, "config", key, value, env={"GIT_DIR": str(place)})
     except GitError as error:
         raise StoreError(error.message, hint=error.hint) from error
