@@ -122,6 +122,10 @@ class PlacedRunner:
             if self._again:
                 await book.take_up_failed()
             placed = await self._placed(book)
+            # those of an earlier driver, where the engine knows them by that
+            self._handles = {
+                key: f"{placed.run}/{key}" for key in placed.keys if key not in placed.taken
+            }
             try:
                 await self._merging.merge(book)
                 await self._watch(book, placed)
@@ -274,11 +278,16 @@ class PlacedRunner:
 
     def _start_more(self, placed: PlacedRun) -> None:
         """Give the engine tasks that wait, as many as it and the money allow."""
-        lives = self._engine.watch([*self._handles.values()])
+        try:
+            lives = self._engine.watch([*self._handles.values()])
+        except EngineError as error:
+            self._say(f"The engine {self._engine.name} can't be asked; it is tried again. {error}")
+            return
         self._handles = {
             key: handle
             for key, handle in self._handles.items()
-            if lives.get(handle) in {"lives", "waits"} and not self._seen[key][0].entry.is_over
+            if lives.get(handle) in {"lives", "waits"}
+            and not (key in self._seen and self._seen[key][0].entry.is_over)
         }
         wanted: dict[str, list[str]] = {}
         for key, (found, _) in sorted(self._seen.items()):
