@@ -10,6 +10,7 @@ from tui.app.options.arguments import Options
 from tui.batch.cluster.driver import PlacedRunner
 from tui.batch.cluster.engines.local import LocalEngine
 from tui.batch.cluster.engines.port import Engine
+from tui.batch.cluster.engines.slurm import SlurmEngine, slots_of
 from tui.batch.cluster.task_store import StoreError, TaskStore, whole_address
 from tui.batch.cluster.worker import private_place, scratch_folder
 from tui.batch.events import BatchEvent
@@ -37,10 +38,14 @@ async def make_runner(
 
 def _engine(planned: RunPlan, options: Options) -> Engine:
     named, slots = options.batch.on or "", options.batch.parallel
-    if named == "local":
-        slots = slots if slots > 1 else os.cpu_count() or 1
-        return LocalEngine(slots, RunFolder(planned.target).path / "workers")
-    raise UsageError(f"There is no engine {named}.", hint="There is: local.")
+    logs = RunFolder(planned.target).path / "workers"
+    match named:
+        case "local":
+            return LocalEngine(slots if slots > 1 else os.cpu_count() or 1, logs)
+        case "slurm":
+            return SlurmEngine(slots_of(slots), logs)
+        case _:
+            raise UsageError(f"There is no engine {named}.", hint="There are: local, slurm.")
 
 
 def _store(planned: RunPlan, options: Options, engine: Engine) -> TaskStore:
