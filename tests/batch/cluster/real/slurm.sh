@@ -30,7 +30,7 @@ declare -A daemons=()
 clean_up() {
   local ended=$?
   if [[ $ended != 0 && -n ${KEEP:-} ]]; then cp -r "$work" "$KEEP"; fi
-  for pid in "${daemons[@]}" ${driver:-}; do kill "$pid" 2>/dev/null || true; done
+  for pid in "${daemons[@]}" ${driver:-}; do kill -KILL "$pid" 2>/dev/null || true; done
   rm -rf "$work" "$scratch"
 }
 trap clean_up EXIT
@@ -161,8 +161,9 @@ done < <(find "$HOLDFAST_HOME/data/sessions" -name '*.jsonl' 2>/dev/null)
 sleep 2
 left=$(pgrep -f "$python" | wc -l || true)
 jobs=$(squeue -h -r | wc -l)
-say "$commits commits, $different different, $lines lines of $((tasks * 5)); sessions verified:" \
+say "$commits commits, $different different, $lines steps of $((tasks * 5)); sessions verified:" \
   "$verified, bad: $bad; processes left: $left, jobs left: $jobs; keys found: $(travelled | wc -l)"
-[[ $code == 0 && $commits == "$tasks" && $different == "$tasks" && $lines == $((tasks * 5)) ]]
+# The script begins anew with each worker, so a task that went on has some steps twice.
+[[ $code == 0 && $commits == "$tasks" && $different == "$tasks" && $lines -ge $((tasks * 5)) ]]
 [[ $verified -ge $tasks && $bad == 0 && $left == 0 && $jobs == 0 && -z $(travelled) ]]
 say "all of it is true"
