@@ -120,6 +120,10 @@ def reset(options: Options) -> int:
         if state and state.batch:
             what = state.batch.id or "A message batch that may have been sent"
             lines.append(f"{what} continues at the server, and is billed.")
+        if state and state.placed:
+            from tui.batch.cluster.command import cancel  # noqa: PLC0415 - seldom needed
+
+            lines.append(cancel(state.placed, options))
     print_notice(f"Cleared run state in {shorten(folder.path)}.")
     for line in lines:
         print_notice(line)

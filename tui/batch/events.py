@@ -30,13 +30,14 @@ class RunStarted(WireFact, frozen=True, tag="run_started"):
 
 
 class TaskStarted(WireFact, frozen=True, tag="task_started"):
-    """An attempt begins; `attempt` counts from 1."""
+    """An attempt begins; `attempt` counts from 1. `host` is the machine, "" for this one."""
 
     task: int
     group: str
     text: str
     attempt: int
     session_id: str
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)

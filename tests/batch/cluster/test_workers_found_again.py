@@ -108,4 +108,4 @@ async def test_an_engine_that_cannot_be_asked_for_a_moment_ends_nothing(driving:
     assert engine.puts == ["00001", "00002"]
     assert engine.cancelled == engine.living
     said = [event.text for event in driving.events if isinstance(event, Notice)]
-    assert said == ["The engine cluster can't be asked; it is tried again. Nobody answers."]
+    assert "The engine cluster can't be asked; it is tried again. Nobody answers." in said

@@ -1,4 +1,4 @@
-"""`holdfast run --on ENGINE`: the store, the engine and the driver of a run, put together. Blocks."""
+"""`holdfast run --on ENGINE`: store, engine and driver of a run, put together."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from tui.batch.cluster.driver import PlacedRunner
 from tui.batch.cluster.engines.local import LocalEngine
 from tui.batch.cluster.engines.port import Engine
 from tui.batch.cluster.engines.slurm import SlurmEngine, slots_of
+from tui.batch.cluster.lease import change, look, ref_of
 from tui.batch.cluster.task_store import StoreError, TaskStore, whole_address
 from tui.batch.cluster.worker import private_place, scratch_folder
 from tui.batch.events import BatchEvent
 from tui.batch.plan import RunPlan
-from tui.batch.state import RunFolder
+from tui.batch.state import PlacedRun, RunFolder
 from tui.core.clock import Clock
-from tui.core.errors import UsageError
+from tui.core.errors import HoldfastError, UsageError
+from tui.core.formatting import plural
 from tui.core.paths import workspace_slug
 
 
@@ -62,3 +64,19 @@ def _store(planned: RunPlan, options: Options, engine: Engine) -> TaskStore:
     store = TaskStore.at(address, private_place(scratch_folder(options), address))
     store.make()
     return store
+
+
+def cancel(placed: PlacedRun, options: Options) -> str:
+    """Cancel the tasks of a run: whoever works on one ends. Says in a sentence what was done."""
+    ended = 0
+    try:
+        store = TaskStore.at(placed.store, private_place(scratch_folder(options), placed.store))
+        for key in placed.keys:
+            ref = ref_of(placed.run, key)
+            while not (found := look(store, ref)).entry.is_over and not found.entry.cancelled:
+                if change(store, ref, found, cancelled=True):
+                    ended += found.entry.state == "running"
+    except HoldfastError as error:
+        return f"The tasks in {placed.store} couldn't be cancelled, and may run on: {error}"
+    running = f"; {plural(ended, 'worker')} will end within seconds" if ended else ""
+    return f"The tasks in {placed.store} are cancelled{running}. What they had done stays there."

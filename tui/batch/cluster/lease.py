@@ -17,15 +17,11 @@ from typing import Any, Final
 
 import msgspec
 
-from tui.batch.cluster.entry import LEASE_S, RENEWED_S, Refusal, TaskEntry
+from tui.batch.cluster.entry import Refusal, TaskEntry
 from tui.batch.cluster.task_store import TASKS, StoreError, TaskStore
 from tui.batch.cluster.workplace import Snapshot
 from tui.core.dataclass import dataclass
 
-LOOK_S: Final = 5.0
-"""Seconds between two looks at the ref: a cancelled task ends within twice that."""
-_SAFE_S: Final = LEASE_S - 30.0
-"""Seconds after the last renewal after which no request is sent without another one."""
 LOSSES: Final = 3
 """Workers that a task may lose before it is given up."""
 _clock: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -34,6 +30,30 @@ _clock: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 def seconds() -> float:
     """Seconds that pass while the process is stopped or the machine sleeps, too."""
     return time.clock_gettime(_clock)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The times of a lease, in seconds, from the one that the run's settings name: `lost`, without
+    a change as one reader saw it, after which a running task counts as lost. `now` is a clock."""
+
+    lost: float
+    now: Callable[[], float] = seconds
+
+    @property
+    def renewed(self) -> float:
+        """The time after which a worker renews its lease."""
+        return self.lost * 0.3
+
+    @property
+    def safe(self) -> float:
+        """The time since the last renewal after which nothing is sent without another one."""
+        return self.lost * 0.6
+
+    @property
+    def look(self) -> float:
+        """The time between two looks at the ref: a cancelled task ends within twice that."""
+        return min(5.0, self.lost / 18)
 
 
 class LeaseLostError(Exception):
@@ -106,8 +126,17 @@ class Lease:
     """The hold on the task of `ref`. `take` first; from then on a thread renews it, and calls
     `on_lost` once, from that thread, when it is gone. All else blocks."""
 
-    def __init__(self, store: TaskStore, ref: str, on_lost: Callable[[], None]) -> None:
-        self._store, self._ref, self._on_lost = store, ref, on_lost
+    def __init__(
+        self,
+        store: TaskStore,
+        ref: str,
+        pace: Pace,
+        on_lost: Callable[[], None],
+        look: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`look` is called at each look at the ref, from the thread."""
+        self._store, self._ref, self._pace = store, ref, pace
+        self._on_lost, self._look = on_lost, look
         self._moving = threading.Lock()
         self._over = threading.Event()
         self._at: Found | None = None
@@ -127,12 +156,12 @@ class Lease:
         it. One that another worker seems to have is watched until its state changes, or long
         enough to count as lost."""
         found = look(self._store, self._ref)
-        began = seconds()
+        began = self._pace.now()
         while not found.entry.is_over and not found.entry.cancelled:
             entry = found.entry
             if entry.state == "running":
-                if seconds() - began < LEASE_S:
-                    wait(LOOK_S)
+                if self._pace.now() - began < self._pace.lost:
+                    wait(self._pace.look)
                     now = look(self._store, self._ref)
                     if now.commit != found.commit and now.entry.state == "running":
                         return None
@@ -147,7 +176,7 @@ class Lease:
         return None
 
     def _begin(self, found: Found, place: str) -> bool:
-        before = seconds()
+        before = self._pace.now()
         entry = found.entry
         at = change(
             self._store,
@@ -166,12 +195,13 @@ class Lease:
 
     def _keep(self) -> None:
         """Renew the lease for as long as it is held, and notice when it is not."""
-        while not self._over.wait(LOOK_S):
+        while not self._over.wait(self._pace.look):
             try:
-                if seconds() - self._renewed > RENEWED_S:
+                if self._pace.now() - self._renewed > self._pace.renewed:
                     self.renew()
                 elif not self._is_held():
                     self._lose()
+                self._look()
             except StoreError:
                 continue  # what is next sent waits for it
             except LeaseLostError:
@@ -200,7 +230,7 @@ class Lease:
     @property
     def is_fresh(self) -> bool:
         """True if nobody can have taken the task meanwhile, by this machine's own clock."""
-        return not self.is_lost and seconds() - self._renewed < _SAFE_S
+        return not self.is_lost and self._pace.now() - self._renewed < self._pace.safe
 
     def finish(self, snapshot: Snapshot | None = None, **changes: Any) -> None:
         """Put the task's last state into the store, and hold it no longer. Raises
@@ -229,11 +259,11 @@ class Lease:
                 entry.to_message(), upon=at.commit, works=works, files=files, objects=objects
             )
             while True:
-                before = seconds()
+                before = self._pace.now()
                 try:
                     held = self._store.move({self._ref: (at.commit, commit)}, objects)
                 except StoreError:
-                    if not patient or self._over.wait(LOOK_S):
+                    if not patient or self._over.wait(self._pace.look):
                         raise
                     continue
                 break
