@@ -142,6 +142,21 @@ def test_a_task_that_has_a_job_gets_no_second_one(slurm: Programs, engine: Slurm
     assert [re.findall(r"--array=(\S+)", call) for call in slurm.calls("sbatch")] == [["2"]]
 
 
+def test_a_task_whose_jobs_all_fail_waits_and_the_others_go_on(
+    slurm: Programs, engine: SlurmEngine
+):
+    failed = SEEN["one failed, the rest were cancelled"]["out"].splitlines()[6]
+    assert failed == f"15_7|holdfast-{RUN}.0|FAILED|NonZeroExitCode"
+    slurm.say("squeue", "".join(f"{n}{failed[2:]}\n" for n in range(20, 24)))
+    assert [*engine.put(work(7))] == ["00007"]
+    slurm.say("squeue", "".join(f"{n}{failed[2:]}\n" for n in range(20, 25)))
+    assert [*engine.put(work(7, 8))] == ["00008"]
+    with pytest.raises(EngineError, match=r"24_7 by NonZeroExitCode; it waits") as caught:
+        engine.put(work(7))
+    assert str(engine.logs) in caught.value.hint
+    assert [re.findall(r"--array=(\S+)", call) for call in slurm.calls("sbatch")] == [["7"], ["8"]]
+
+
 def test_tasks_above_a_thousand_are_in_arrays_that_slurm_takes(
     slurm: Programs, engine: SlurmEngine
 ):

@@ -29,6 +29,9 @@ _MOST: Final = 64
 """Jobs at a time where the person names no number."""
 _LOOK_S: Final = 10.0
 """Seconds for which a list of jobs is used again: the controller serves the whole cluster."""
+_VAIN: Final = 5
+"""Failed jobs of a task, as far as Slurm still lists them, after which it gets no other for now:
+where Python is missing, each job ends at once. Slurm lists a job for five minutes or so."""
 _PATIENCE_S: Final = 60.0
 _SHOWN: Final = 4000
 _STATES: Final[Mapping[Life, str]] = {
@@ -85,13 +88,26 @@ class SlurmEngine:
     _old_at: float | None = None
 
     def put(self, commands: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
-        handles = {key: words[1] for key, words in commands.items()}
-        jobs = self._jobs()
+        handles: dict[str, str] = {}
+        vain: list[_Job] = []
         arrays: dict[str, dict[int, Sequence[str]]] = {}
+        jobs = self._jobs()
         for key, words in commands.items():
-            if not any(job.life != "ended" for job in jobs.get(handles[key], ())):
-                name, index = _element(handles[key])
+            mine = jobs.get(words[1], [])
+            failed = [job for job in mine if job.state == "FAILED"]
+            if all(job.life == "ended" for job in mine):
+                if len(failed) >= _VAIN:
+                    vain.append(failed[-1])
+                    continue
+                name, index = _element(words[1])
                 arrays.setdefault(name, {})[index] = words
+            handles[key] = words[1]
+        if vain and not handles:
+            raise EngineError(
+                f"The last {_VAIN} jobs of a task failed, {vain[-1].number} by {vain[-1].reason}; "
+                "it waits a few minutes.",
+                hint=f"See {self.logs}, or `scontrol show job {vain[-1].number}`.",
+            )
         with os_error_as(EngineError, f"Can't make {self.logs}"):
             self.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, elements in arrays.items():
