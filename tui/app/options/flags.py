@@ -302,7 +302,7 @@ COMMANDS = (
             *_group(_FILES, replace(_CWD, names=("--dir", *_CWD.names)), _TRUST, *_RULES),
             *_group("Limits", *_RUN_LIMITS),
             _flag("--parallel N", "work on N groups of tasks at a time, in git worktrees"),
-            _flag("--on ENGINE", "place the tasks on machines: local, ssh:HOST,HOST=N"),
+            _flag("--on ENGINE", "place the tasks on machines: local, slurm, ssh:HOST,HOST=N"),
             _flag("--store PATH|URL", "with --on: the bare git repository that all of them reach"),
             _flag("--remote COMMAND", "with --on ssh: the program there, if not holdfast"),
             _flag(

@@ -10,6 +10,7 @@ from tui.app.options.arguments import Options
 from tui.batch.cluster.driver import PlacedRunner
 from tui.batch.cluster.engines.local import LocalEngine
 from tui.batch.cluster.engines.port import WorkerEngine
+from tui.batch.cluster.engines.slurm import SlurmEngine, slots_of
 from tui.batch.cluster.engines.ssh import SshEngine, hosts_of
 from tui.batch.cluster.lease import change, read_task, ref_of
 from tui.batch.cluster.task_store import StoreError, TaskStore, whole_address
@@ -42,12 +43,18 @@ def _engine(planned: RunPlan, options: Options, clock: Clock) -> WorkerEngine:
     named, slots = options.batch.on or "", options.batch.parallel
     logs = RunFolder(planned.target).path / "workers"
     kind, _, places = named.partition(":")
-    if named == "local":
-        return LocalEngine(slots if slots > 1 else os.cpu_count() or 1, logs)
-    if kind == "ssh":
-        program = shlex.split(options.batch.remote or "") or ["holdfast"]
-        return SshEngine(named, hosts_of(places, slots), program, logs, clock)
-    raise UsageError(f"There is no engine {named}.", hint="There are: local, ssh:HOST,HOST.")
+    match kind:
+        case "local":
+            return LocalEngine(slots if slots > 1 else os.cpu_count() or 1, logs)
+        case "slurm":
+            return SlurmEngine(slots_of(slots), logs)
+        case "ssh":
+            program = shlex.split(options.batch.remote or "") or ["holdfast"]
+            return SshEngine(named, hosts_of(places, slots), program, logs, clock)
+        case _:
+            raise UsageError(
+                f"There is no engine {named}.", hint="There are: local, slurm, ssh:HOST,HOST."
+            )
 
 
 def _store(planned: RunPlan, options: Options, engine: WorkerEngine) -> TaskStore:

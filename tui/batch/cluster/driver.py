@@ -213,7 +213,11 @@ class PlacedRunner:
             )
             await book.note_placed(placed)  # before it is there: a kill may come between
         self._tried.update(index for indexes in placed.keys.values() for index in indexes)
-        self._seen, self._handles, self._begun = {}, {}, {}
+        self._seen, self._begun = {}, {}
+        # those of an earlier driver, where the engine knows them by that
+        self._handles = {
+            key: f"{placed.run}/{key}" for key in placed.keys if key not in placed.taken
+        }
         await asyncio.to_thread(self._put, book, placed)
         return placed
 
@@ -312,14 +316,19 @@ class PlacedRunner:
 
     def _start_more(self, placed: PlacedRun) -> None:
         """Give the engine tasks that wait, as many as it and the money allow."""
-        lives = self._engine.watch([*self._handles.values()])
+        try:
+            lives = self._engine.watch([*self._handles.values()])
+        except EngineError as error:
+            self._say(f"The engine {self._engine.name} can't be asked; it is tried again. {error}")
+            return
         for key, handle in self._handles.items():
             if lives.get(handle) not in {"lives", "waits"}:
                 self._say_end(key, handle)
         self._handles = {
             key: handle
             for key, handle in self._handles.items()
-            if lives.get(handle) in {"lives", "waits"} and not self._seen[key][0].entry.is_over
+            if lives.get(handle) in {"lives", "waits"}
+            and not (key in self._seen and self._seen[key][0].entry.is_over)
         }
         wanted: dict[str, list[str]] = {}
         entries = [found.entry for found, _ in self._seen.values()]

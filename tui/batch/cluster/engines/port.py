@@ -29,8 +29,9 @@ class WorkerEngine(Protocol):
     """True if workers run on when the window of the run is closed."""
 
     def put(self, commands: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
-        """Start workers by their keys: each with the words of its command, without the program.
-        Returns a handle for each that was taken."""
+        """Start workers by their keys: each with the words of its command, without the program;
+        the second is RUN/TASK. Returns a handle for each that was taken: that very word, where a
+        later driver can find the worker by it."""
         ...
 
     def watch(self, handles: Collection[str]) -> Mapping[str, Life]:
