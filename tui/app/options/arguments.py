@@ -14,6 +14,7 @@ CommandName: TypeAlias = Literal[
     "run",
     "replay",
     "work",
+    "cluster",
     "sessions",
     "mcp",
     "plugin",
@@ -122,7 +123,8 @@ class PrintOptions:
 class BatchOptions:
     """A run of a task file, or a replay of a suite; `add` are sessions whose prompts are added to
     it. `on` is the engine that places the tasks on machines, `store` the address of what they
-    share, and `scratch` the folder of a worker's tasks."""
+    share; `insecure_cluster`: it may be reached without encryption. `scratch` is the folder of a
+    worker's tasks."""
 
     tasks: Path | None = None
     status: bool = False
@@ -138,6 +140,7 @@ class BatchOptions:
     junit: Path | None = None
     on: str | None = None
     store: str | None = None
+    insecure_cluster: bool = False
     scratch: Path | None = None
 
 

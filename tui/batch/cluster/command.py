@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 
@@ -9,7 +10,7 @@ from tui.agent.confined_programs import confinement_of
 from tui.app.options.arguments import Options
 from tui.batch.cluster.driver import PlacedRunner
 from tui.batch.cluster.engines.local import LocalEngine
-from tui.batch.cluster.engines.port import Engine
+from tui.batch.cluster.engines.port import Engine, EngineError
 from tui.batch.cluster.task_store import StoreError, TaskStore, whole_address
 from tui.batch.cluster.worker import private_place, scratch_folder
 from tui.batch.events import BatchEvent
@@ -25,7 +26,7 @@ async def make_runner(
 ) -> PlacedRunner:
     """Make the driver of a run on machines. Raises UsageError, StoreError, EngineError."""
     planned.worktrees.check()
-    engine = _engine(planned, options)
+    engine = await asyncio.to_thread(_engine, planned, options)
     confinement = confinement_of(planned.launch, "run")
     try:
         confined = await confinement.engine() is not None
@@ -40,7 +41,21 @@ def _engine(planned: RunPlan, options: Options) -> Engine:
     if named == "local":
         slots = slots if slots > 1 else os.cpu_count() or 1
         return LocalEngine(slots, RunFolder(planned.target).path / "workers")
-    raise UsageError(f"There is no engine {named}.", hint="There is: local.")
+    if named.startswith(("tls://", "tcp://")):
+        slots = slots if slots > 1 else 0
+        return _dask(named, slots, insecure=options.batch.insecure_cluster)
+    raise UsageError(f"There is no engine {named}.", hint="There are: local, and tls://HOST:PORT.")
+
+
+def _dask(address: str, slots: int, *, insecure: bool) -> Engine:
+    try:
+        from tui.batch.cluster.engines.dask import DaskEngine  # noqa: PLC0415 - an extra, and slow
+    except ModuleNotFoundError as error:
+        raise EngineError(
+            f"Dask isn't installed here: {error}.",
+            hint="Install Holdfast with its extra: holdfast[cluster]",
+        ) from error
+    return DaskEngine(address, slots, insecure=insecure)
 
 
 def _store(planned: RunPlan, options: Options, engine: Engine) -> TaskStore:
