@@ -34,8 +34,10 @@ distributed: Final[Any] = partly_typed_distributed
 _PREFIX: Final = "holdfast/"
 _COMMAND_BYTES: Final = 4096
 _SHOWN: Final = 4000
-_CONNECT_S: Final = 5.0
-_ANSWER_S: Final = 20.0
+_WHY: Final = 200
+_CONNECT_S: Final = 10.0
+_ANSWER_S: Final = 30.0
+_WORDS_S: Final = 5.0
 _AGAIN_S: Final = 15.0
 """Seconds before a scheduler that didn't answer is asked again."""
 _KNOWN_S: Final = 10.0
@@ -116,7 +118,7 @@ class DaskEngine:
             [self._futures[name] for name in known if name in self._futures]
         )
         if failed and not known:
-            why = await self._last_words(failed[0])
+            why = " ".join((await self._last_words(failed[0])).split())[:_WHY]
             raise EngineError(
                 f"The scheduler refuses a task: {why}",
                 hint="Its Python needs the same Holdfast as this one.",
@@ -150,13 +152,13 @@ class DaskEngine:
         future = self._futures.pop(name, None)
         if future is None:
             return ""
-        async with asyncio.timeout(_ANSWER_S / 2):
-            try:
+        try:
+            async with asyncio.timeout(_WORDS_S):
                 return str(await future.result())
-            except (OSError, TimeoutError):
-                raise
-            except BaseException as error:  # noqa: BLE001 - of any machine: the task's, or Dask's
-                return f"{type(error).__name__}: {error}"[-_SHOWN:]
+        except TimeoutError:
+            return ""
+        except Exception as error:  # noqa: BLE001 - the task's own, of any kind
+            return f"{type(error).__name__}: {error}"[-_SHOWN:]
 
     def fetch(self, handle: str) -> str:
         return self._printed.get(handle, "")
