@@ -203,9 +203,9 @@ def test_a_command_that_is_too_long_is_refused(machine: Machine, engine: DaskEng
 
 def test_nothing_answers_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_engine, "_CONNECT_S", 0.2)
-    with pytest.raises(EngineError, match="tcp://127.0.0.1:1 can't be reached"):
+    with pytest.raises(EngineError, match=r"tcp://127.0.0.1:1 can't be reached"):
         DaskEngine("tcp://127.0.0.1:1")
-    with pytest.raises(EngineError, match="tls://127.0.0.1:1 can't be reached") as caught:
+    with pytest.raises(EngineError, match=r"tls://127.0.0.1:1 can't be reached") as caught:
         DaskEngine("tls://127.0.0.1:1")
     assert caught.value.hint == (
         "Its certificates are in Dask's own settings: distributed.comm.tls."

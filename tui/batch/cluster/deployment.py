@@ -74,7 +74,7 @@ def run(options: Options) -> int:
     try:
         cluster = make(**{**kind.usual, **described.options})
     except Exception as error:
-        raise EngineError(f"Dask can't start the cluster: {error}") from error
+        raise EngineError(f"Dask can't start the cluster: {_cause(error)}") from error
     try:
         address = str(cluster.scheduler_address)
         check_address(address, insecure=options.batch.insecure_cluster)
@@ -84,6 +84,13 @@ def run(options: Options) -> int:
     finally:
         cluster.close()
     return 0
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The error that others only pass on: that says what is wrong."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 async def _stopped() -> None:
