@@ -124,9 +124,10 @@ def test_a_task_goes_on_without_the_driver_and_the_next_one_finds_it(
     handle_of(engine, "1")
     pid = machine.started("1")
     engine.close()
+    until(lambda: not [one for one in machine.cluster.scheduler.clients if "Client" in one])
     after = DaskEngine(machine.address)
+    assert after.watch(["holdfast/R/1"]) == {"holdfast/R/1": "lives"}
     handle = handle_of(after, "1")
-    assert after.watch([handle]) == {handle: "lives"}
     assert machine.pids("1") == [pid], "it isn't started again"
     machine.end("1")
     until(lambda: after.watch([handle])[handle] != "lives")

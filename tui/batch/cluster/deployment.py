@@ -64,6 +64,8 @@ def run(options: Options) -> int:
     described = read(Path(options.target or ""))
     kind = _KINDS[described.deployment]
     try:
+        from tui.batch.cluster.engines.dask import quieten  # noqa: PLC0415 - an extra
+
         make = getattr(import_module(kind.module), kind.name)
         import_module("dask.config").set(_PATIENCE)
     except ModuleNotFoundError as error:
@@ -82,6 +84,7 @@ def run(options: Options) -> int:
         note("The cluster runs until Ctrl+C. Give tasks to it with: holdfast run TASKS.md --on …")
         asyncio.run(_stopped())
     finally:
+        quieten()  # its machines got Ctrl+C, too, and Dask is upset
         cluster.close()
     return 0
 

@@ -19,6 +19,7 @@ clean_up() {
   rm -rf "$here" "/var/tmp/holdfast-$(id -u)/$(printf %s "$here/store.git" | sha256sum | cut -c-12)"
 }
 ours() { pgrep -f "$here/(store.git|dask|up)" | grep -vx "$$" || true; }
+none_left() { [[ -z $(ours) ]]; }
 end_leftovers() { for pid in $(ours); do kill -KILL "$pid" 2>/dev/null || true; done; }
 trap clean_up EXIT
 
@@ -148,6 +149,9 @@ failed=0
 check() { if [[ $2 == "$3" ]]; then say "ok: $1: $2"; else say "NOT OK: $1: $2 instead of $3"; failed=1; fi; }
 check commits "$(commits)" $tasks
 check "subjects, each once" "$(git -C repo log --no-merges --format=%s | grep -v '^base$' | sort -u | wc -l)" $tasks
+for pid in "${started[@]}"; do kill -TERM "$pid" 2>/dev/null || true; done
+seen 120 none_left
+check "processes left" "$(ours | wc -l)" 0
 verified=0 sessions=0
 while read -r file; do
   sessions=$((sessions + 1))
@@ -159,7 +163,4 @@ while read -r file; do
 done < <(find "$HOLDFAST_HOME" -path '*/sessions/*' -name '*.jsonl')
 check "sessions" $sessions $tasks
 check "sessions that verify" $verified $sessions
-for pid in "${started[@]}"; do kill -TERM "$pid" 2>/dev/null || true; done
-sleep 15
-check "processes left" "$(ours | wc -l)" 0
 exit $failed

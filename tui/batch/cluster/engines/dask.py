@@ -69,7 +69,7 @@ class DaskEngine:
     def __init__(self, address: str, slots: int = 0, *, insecure: bool = False) -> None:
         """`slots`: workers at a time, 0 for one on each thread that the cluster has now."""
         check_address(address, insecure=insecure)
-        _quieten()
+        quieten()
         self.name = address
         self._client: Any = None
         self._down_until = 0.0
@@ -229,7 +229,7 @@ class DaskEngine:
                     await client.close()
 
 
-def _quieten() -> None:
+def quieten() -> None:
     """Send Dask's lines to the program's log: it has made them go to the terminal."""
     for name in [*logging.root.manager.loggerDict]:
         if name.partition(".")[0] == "distributed":
