@@ -13,7 +13,7 @@ from tui.core.project import REPOSITORY
 TOPICS: Final = (
     "start", "prompt", "keys", "commands", "switching", "command-line", "permissions", "editing",
     "directives", "sessions", "background", "context", "requests", "memory", "errors", "tasks",
-    "replay", "print-mode", "python", "claude", "editors", "events", "mcp", "agents", "worktrees",
+    "machines", "replay", "print-mode", "python", "claude", "editors", "events", "mcp", "agents", "worktrees",
     "jobs", "skills", "plugins", "hooks", "web", "images", "configuration", "themes", "terminals",
     "plain", "practice", "files", "containers", "doctor",
 )  # fmt: skip

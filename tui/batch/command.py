@@ -120,6 +120,10 @@ def reset(options: Options) -> int:
         if state and state.batch:
             what = state.batch.id or "A message batch that may have been sent"
             lines.append(f"{what} continues at the server, and is billed.")
+        if state and state.placed:
+            from tui.batch.cluster.command import cancel  # noqa: PLC0415 - seldom needed
+
+            lines.append(cancel(state.placed, options))
     print_notice(f"Cleared run state in {shorten(folder.path)}.")
     for line in lines:
         print_notice(line)
@@ -234,7 +238,7 @@ async def _work(planned: RunPlan, options: Options) -> int:
     elif options.batch.on:
         from tui.batch.cluster.command import make_runner  # noqa: PLC0415 - seldom needed
 
-        shop = runner = await make_runner(planned, options, printer.show, clock)
+        shop = runner = await make_runner(planned, options, printer, clock)
         leave = runner.leave
     else:
         shop = RunComposition(planned, printer.show, approver=RulesOnly(), clock=clock)

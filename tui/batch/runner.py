@@ -38,7 +38,7 @@ class Runner:
         self.pausing = False
         self._left_agents: list[asyncio.Task[None]] = []
         self._groups: dict[tuple[int, int], GroupSession] = {}
-        self._merging = MergeQueue(setup.worktrees, setup.publish, self._is_before_others)
+        self._merging = MergeQueue(setup.worktrees)
         self._left: set[str] = set()
         self._skipped: set[int] = set()
         self._again = False
@@ -81,13 +81,13 @@ class Runner:
                 run.say(_NO_ISOLATION)
             try:
                 # a killed run may have left finished tasks unmerged
-                await self._merging.merge(book)
+                await self._merge(book)
                 await self._work(book)
             finally:
                 # agents that were left still write their records
                 await asyncio.gather(*self._left_agents)
                 await self._leave_groups(self._groups)
-            await self._merging.merge(book, everything=True)
+            await self._merging.merge(book, setup.publish, None)
             await self._remove_worktrees(book)
         setup.publish(
             RunFinished(
@@ -208,7 +208,7 @@ class Runner:
                 for one in done:
                     at_work.pop(one).running = None
                     one.result()
-                await self._merging.merge(book)
+                await self._merge(book)
                 if self.context.parallel:
                     to_do = {self._key_of(task) for task in book.state.tasks if book.is_to_do(task)}
                     over = (key for key, group in self._groups.items() if group.running is None)
@@ -277,6 +277,14 @@ class Runner:
             alone = self.context.parallel and task.group == UNGROUPED
             self._groups[key] = GroupSession(self.context, place, setup.models, alone)
         return self._groups[key]
+
+    async def _merge(self, book: RunStore) -> None:
+        """Merge what is done in worktrees, each after those before it."""
+
+        def still_comes(task: TaskState) -> bool:
+            return self._is_before_others(book, task)
+
+        await self._merging.merge(book, self.setup.publish, still_comes)
 
     def _is_before_others(self, book: RunStore, task: TaskState) -> bool:
         """True if a task is being worked on, or will be in this run."""

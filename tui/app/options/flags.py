@@ -699,6 +699,7 @@ COMMANDS = (
 GROUPS = {
     "sessions": "list, search, check, repair, move and export sessions",
     "mcp": "add, list and remove MCP servers, and sign in to them",
+    "cluster": "start a Dask cluster for run --on",
     "plugin": "add, list and remove plugins",
 }
 

@@ -1,28 +1,29 @@
-"""`holdfast run --on ENGINE`: the store, the engine and the driver of a run, put together. Blocks."""
+"""`holdfast run --on ENGINE`: store, engine and driver of a run, put together."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 
 from tui.agent.confined_programs import confinement_of
 from tui.app.options.arguments import Options
 from tui.batch.cluster.driver import PlacedRunner
 from tui.batch.cluster.engines.local import LocalEngine
-from tui.batch.cluster.engines.port import Engine, EngineError
+from tui.batch.cluster.engines.port import EngineError, WorkerEngine
+from tui.batch.cluster.lease import change, read_task, ref_of
 from tui.batch.cluster.task_store import StoreError, TaskStore, whole_address
 from tui.batch.cluster.worker import private_place, scratch_folder
-from tui.batch.events import BatchEvent
+from tui.batch.events import EventSink
 from tui.batch.plan import RunPlan
-from tui.batch.state import RunFolder
+from tui.batch.state import PlacedRun, RunFolder
 from tui.core.clock import Clock
-from tui.core.errors import UsageError
+from tui.core.errors import HoldfastError, UsageError
+from tui.core.formatting import plural
 from tui.core.paths import workspace_slug
 
 
 async def make_runner(
-    planned: RunPlan, options: Options, publish: Callable[[BatchEvent], None], clock: Clock
+    planned: RunPlan, options: Options, sink: EventSink, clock: Clock
 ) -> PlacedRunner:
     """Make the driver of a run on machines. Raises UsageError, StoreError, EngineError."""
     planned.worktrees.check()
@@ -33,10 +34,10 @@ async def make_runner(
     finally:
         await confinement.close()
     store = _store(planned, options, engine)
-    return PlacedRunner(planned, options, store, engine, publish, clock=clock, confined=confined)
+    return PlacedRunner(planned, options, store, engine, sink, clock=clock, confined=confined)
 
 
-def _engine(planned: RunPlan, options: Options) -> Engine:
+def _engine(planned: RunPlan, options: Options) -> WorkerEngine:
     named, slots = options.batch.on or "", options.batch.parallel
     if named == "local":
         slots = slots if slots > 1 else os.cpu_count() or 1
@@ -47,7 +48,7 @@ def _engine(planned: RunPlan, options: Options) -> Engine:
     raise UsageError(f"There is no engine {named}.", hint="There are: local, and tls://HOST:PORT.")
 
 
-def _dask(address: str, slots: int, *, insecure: bool) -> Engine:
+def _dask(address: str, slots: int, *, insecure: bool) -> WorkerEngine:
     try:
         from tui.batch.cluster.engines.dask import DaskEngine  # noqa: PLC0415 - an extra, and slow
     except ModuleNotFoundError as error:
@@ -58,7 +59,7 @@ def _dask(address: str, slots: int, *, insecure: bool) -> Engine:
     return DaskEngine(address, slots, insecure=insecure)
 
 
-def _store(planned: RunPlan, options: Options, engine: Engine) -> TaskStore:
+def _store(planned: RunPlan, options: Options, engine: WorkerEngine) -> TaskStore:
     address = options.batch.store
     if address is None and engine.name == "local":
         folder = planned.launch.folders.data / "stores" / workspace_slug(planned.target)
@@ -72,3 +73,19 @@ def _store(planned: RunPlan, options: Options, engine: Engine) -> TaskStore:
     store = TaskStore.at(address, private_place(scratch_folder(options), address))
     store.make()
     return store
+
+
+def cancel(placed: PlacedRun, options: Options) -> str:
+    """Cancel the tasks of a run: whoever works on one ends. Says in a sentence what was done."""
+    ended = 0
+    try:
+        store = TaskStore.at(placed.store, private_place(scratch_folder(options), placed.store))
+        for key in placed.keys:
+            ref = ref_of(placed.run, key)
+            while not (found := read_task(store, ref)).entry.is_over and not found.entry.cancelled:
+                if change(store, ref, found, cancelled=True):
+                    ended += found.entry.state == "running"
+    except HoldfastError as error:
+        return f"The tasks in {placed.store} couldn't be cancelled, and may run on: {error}"
+    running = f"; {plural(ended, 'worker')} will end within seconds" if ended else ""
+    return f"The tasks in {placed.store} are cancelled{running}. What they had done stays there."

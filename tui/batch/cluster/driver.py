@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -17,14 +17,23 @@ from msgspec.structs import replace
 
 from tui.app.options.arguments import Options
 from tui.batch.cluster import results
-from tui.batch.cluster.engines.port import Engine, EngineError
-from tui.batch.cluster.entry import LEASE_S, TaskEntry
-from tui.batch.cluster.lease import Found, lost, ref_of, seconds
+from tui.batch.cluster.budget import Budget
+from tui.batch.cluster.engines.port import EngineError, WorkerEngine
+from tui.batch.cluster.entry import TaskEntry
+from tui.batch.cluster.lease import (
+    LeasePace,
+    StoredTask,
+    SuspendAwareClock,
+    change,
+    lost,
+    ref_of,
+)
 from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, spec_for
-from tui.batch.cluster.task_store import RUNS, TASKS, StoreError, TaskStore
-from tui.batch.events import BatchEvent, RunFinished, RunStarted, TaskFinished
+from tui.batch.cluster.task_store import RUNS, TASKS, CommitDraft, StoreError, TaskStore
+from tui.batch.events import EventSink, RunFinished, RunStarted, TaskFinished, TaskStarted
 from tui.batch.merging import MergeQueue
 from tui.batch.plan import RunPlan
+from tui.batch.run_policy import cost_reached
 from tui.batch.run_store import RunStore
 from tui.batch.state import PlacedRun, RunFolder, RunState, TaskState, total_usage
 from tui.batch.taskfile import UNGROUPED
@@ -42,6 +51,15 @@ _REFUSED: Final = 3
 """Refusals after which a run without a single attempt gives up."""
 
 
+_OUTLIVES: Final = (
+    "Closing this window ends nothing: the tasks run on, and the same command takes their results. "
+    "Ctrl+C ends them."
+)
+_ENDS: Final = (
+    "The tasks end with this window; the same command goes on from where each of them was."
+)
+
+
 class PlacedRunner:
     """Runs one task file on an `engine`'s machines. `stop` and `leave` may be called meanwhile."""
 
@@ -50,26 +68,32 @@ class PlacedRunner:
         planned: RunPlan,
         options: Options,
         store: TaskStore,
-        engine: Engine,
-        publish: Callable[[BatchEvent], None],
+        engine: WorkerEngine,
+        sink: EventSink,
         *,
         clock: Clock,
         confined: bool,
     ) -> None:
         self._planned, self._options = planned, options
         self._store, self._engine = store, engine
-        self._publish, self._clock = publish, clock
+        self._sink, self._clock = sink, clock
         self._confined = confined
-        self._merging = MergeQueue(planned.worktrees, publish, lambda _, task: task.is_to_do)
+        self._merging = MergeQueue(planned.worktrees)
+        self._pace = LeasePace(planned.launch.config.batch.lease_s)
+        self._lease_clock = SuspendAwareClock()
         self._stop = asyncio.Event()
         self._leaving = False
-        self._seen: dict[str, tuple[Found, float]] = {}
+        self._seen: dict[str, tuple[StoredTask, float]] = {}
         """Each task as last seen, and since when it is unchanged, by this machine's clock."""
         self._handles: dict[str, str] = {}
         """The worker of each task, as the engine knows it."""
         self._fatal = ""
         self._again = False
         self._told: set[str] = set()
+        self._begun: dict[str, int] = {}
+        """The attempts of each task that were told."""
+        self._tried: set[int] = set()
+        self._failures = 0
         self.book: RunStore | None = None
         self.fatal_class: str | None = None
 
@@ -121,13 +145,13 @@ class PlacedRunner:
             )
             if self._again:
                 await book.take_up_failed()
-            placed = await self._placed(book)
             try:
-                await self._merging.merge(book)
-                await self._watch(book, placed)
+                await self._merge(book)
+                while (placed := await self._placed(book)) is not None:
+                    await self._watch(book, placed)
             finally:
                 await self._end()
-            await self._merging.merge(book, everything=True)
+            await self._merge(book, everything=True)
             await self._forget(book)
         finished = RunFinished(
             book.state.counts(),
@@ -137,18 +161,18 @@ class PlacedRunner:
             book.spent_usd,
             book.state.tasks,
         )
-        self._publish(finished)
+        self._sink.show(finished)
         return book.state
 
     def _say(self, text: str) -> None:
         if text not in self._told:
             self._told.add(text)
-            self._publish(Notice(text))
+            self._sink.show(Notice(text))
 
     def _announce(self, state: RunState) -> None:
         planned, batch = self._planned, self._planned.launch.config.batch
         done, shown = state.counts().get("completed", 0), planned.boot.shown
-        self._publish(
+        self._sink.show(
             RunStarted(
                 str(planned.task_file),
                 len(state.tasks),
@@ -160,26 +184,36 @@ class PlacedRunner:
                 batch.sign,
             )
         )
+        self._say(_OUTLIVES if self._engine.outlives else _ENDS)
 
     # Putting it into the store
 
-    async def _placed(self, book: RunStore) -> PlacedRun:
-        """The run in the store: the one that was begun, else a new one."""
+    async def _placed(self, book: RunStore) -> PlacedRun | None:
+        """The tasks in the store: those that were begun, else those that are to be done and that
+        this program hasn't had there; None where there are none, or the run ends."""
+        if self.stopping or self._fatal:
+            return None
         placed = book.state.placed
         if placed is not None and placed.store != self._store.address:
             raise UsageError(
                 f"The run is in the store {placed.store}.",
                 hint=f"Continue with --store {placed.store}, or forget it with --reset.",
             )
-        if placed is None or all(key in placed.taken for key in placed.keys):
+        if placed is None or _is_taken(placed):
+            await book.take_up_added(())
+            keys = _keys(book.state, self._tried)
+            if not keys:
+                return None
             name = timestamp(self._clock.now()).translate({45: None, 58: None})[:15]
             placed = PlacedRun(
                 run=f"{name}-{secrets.token_hex(3)}",
                 store=self._store.address,
                 on=self._engine.name,
-                keys=_keys(book.state),
+                keys=keys,
             )
             await book.note_placed(placed)  # before it is there: a kill may come between
+        self._tried.update(index for indexes in placed.keys.values() for index in indexes)
+        self._seen, self._handles, self._begun = {}, {}, {}
         await asyncio.to_thread(self._put, book, placed)
         return placed
 
@@ -189,33 +223,18 @@ class PlacedRunner:
         if run_ref in store.refs(run_ref):
             return
         planned = self._planned
-        limit = planned.stops.cost_usd
-        spec = spec_for(
-            planned,
-            self._options,
-            placed.run,
-            confined=self._confined,
-            cap_usd=limit / self._engine.slots if limit else None,
-        )
+        spec = spec_for(planned, self._options, placed.run, confined=self._confined)
         files: dict[str, bytes | None] = {TASK_FILE: read_small(planned.task_file)[0]}
         if planned.launch.boot is not None:
             files[BOOT_FILE] = read_small(planned.launch.boot)[0]
         here = Checkout.of(planned.target).common / "objects"
-        moves = {
-            run_ref: (
-                "",
-                store.commit(spec.to_message(), works=[spec.base], files=files, objects=here),
-            )
-        }
+        files[STATE_FILE] = msgspec.json.encode(replace(book.state, placed=None))
+        drafts = [CommitDraft(spec.to_message(), works=(spec.base,), files=files)]
         for key, indexes in placed.keys.items():
-            tasks = [
-                task if task.index in indexes else replace(task, status="completed")
-                for task in book.state.tasks
-            ]
-            state = replace(book.state, tasks=tuple(tasks), placed=None)
-            entry = TaskEntry(key=key)
-            made = store.commit(entry.to_message(), files={STATE_FILE: msgspec.json.encode(state)})
-            moves[ref_of(placed.run, key)] = "", made
+            drafts.append(CommitDraft(TaskEntry(key=key, tasks=indexes).to_message()))
+        refs = [run_ref, *(ref_of(placed.run, key) for key in placed.keys)]
+        made = store.commits(drafts, here)
+        moves = {ref: ("", commit) for ref, commit in zip(refs, made, strict=True)}
         if not store.move(moves, here):
             raise StoreError(f"The store has another run {placed.run}.")
 
@@ -223,14 +242,17 @@ class PlacedRunner:
 
     async def _watch(self, book: RunStore, placed: PlacedRun) -> None:
         """Start workers and take results until nothing is left that can run."""
+        began = self._clock.monotonic()
         while not self.stopping and not self._fatal:
-            found = await asyncio.to_thread(self._look, placed)
+            found = await asyncio.to_thread(self._read_tasks, placed)
+            self._tell_begun(book, placed, found)
             for key, one in found.items():
                 if one.entry.is_over and key not in self._taken(book):
                     await self._take(book, key, one)
-            await self._merging.merge(book)
-            if all(key in self._taken(book) for key in placed.keys):
+            await self._merge(book)
+            if book.state.placed is None or _is_taken(book.state.placed):
                 return
+            self._judge_limits(began)
             await asyncio.to_thread(self._free_lost, placed)
             await asyncio.to_thread(self._start_more, placed)
             self._judge_refusals(found)
@@ -238,10 +260,23 @@ class PlacedRunner:
             await asyncio.wait({waiting}, timeout=LOOK_S)
             waiting.cancel()
 
+    def _tell_begun(
+        self, book: RunStore, placed: PlacedRun, found: Mapping[str, StoredTask]
+    ) -> None:
+        """Publish attempts that have begun since the last look."""
+        for key, one in found.items():
+            entry = one.entry
+            if entry.attempt > self._begun.get(key, 0):
+                self._begun[key] = entry.attempt
+                task = book.task(placed.keys[key][0])
+                self._sink.show(
+                    TaskStarted(task.index, task.group, task.task, entry.attempt, "", entry.host)
+                )
+
     def _taken(self, book: RunStore) -> tuple[str, ...]:
         return book.state.placed.taken if book.state.placed else ()
 
-    def _look(self, placed: PlacedRun) -> dict[str, Found]:
+    def _read_tasks(self, placed: PlacedRun) -> dict[str, StoredTask]:
         """The tasks as the store has them. A store that can't be reached is waited for."""
         try:
             refs = self._store.refs(f"{TASKS}{placed.run}/")
@@ -258,18 +293,21 @@ class PlacedRunner:
             return {key: found for key, (found, _) in self._seen.items()}
         for key, commit in now.items():
             if commit in entries:
-                self._seen[key] = Found(commit, entries[commit]), seconds()
+                self._seen[key] = StoredTask(commit, entries[commit]), self._lease_clock.monotonic()
         return {key: self._seen[key][0] for key in placed.keys if key in self._seen}
 
     def _free_lost(self, placed: PlacedRun) -> None:
         """Take tasks from workers that have stood still for too long."""
         for key, (found, since) in [*self._seen.items()]:
-            if found.entry.state == "running" and seconds() - since > LEASE_S:
+            if (
+                found.entry.state == "running"
+                and self._lease_clock.monotonic() - since > self._pace.lost
+            ):
                 with suppress(StoreError):
                     if now := lost(
                         self._store, ref_of(placed.run, key), found, "the worker was gone"
                     ):
-                        self._seen[key] = now, seconds()
+                        self._seen[key] = now, self._lease_clock.monotonic()
                         self._say(f"Task {key}: {now.entry.ended}. It is started again.")
 
     def _start_more(self, placed: PlacedRun) -> None:
@@ -281,35 +319,33 @@ class PlacedRunner:
             if lives.get(handle) in {"lives", "waits"} and not self._seen[key][0].entry.is_over
         }
         wanted: dict[str, list[str]] = {}
+        entries = [found.entry for found, _ in self._seen.values()]
+        budget = Budget(self._planned.stops.cost_usd, self._engine.slots, entries, self._handles)
         for key, (found, _) in sorted(self._seen.items()):
             entry = found.entry
             if entry.state != "waiting" or entry.cancelled or key in self._handles:
                 continue
             if len(self._handles) + len(wanted) >= self._engine.slots:
                 break
-            if not self._has_money(len(wanted)):
+            cap = budget.cap_of(entry)
+            if cap is not None and cap <= 0:
+                if not self._handles and not wanted:
+                    self._fatal = cost_reached(budget.limit or 0.0)
                 break
-            words = ["work", f"{placed.run}/{key}", "--store", self._store.address]
-            wanted[key] = words
+            if cap != entry.cap_usd:
+                capped = change(self._store, ref_of(placed.run, key), found, cap_usd=cap)
+                if capped is None:
+                    continue  # somebody has it
+                self._seen[key] = capped, self._lease_clock.monotonic()
+            budget.reserve(entry, cap)
+            wanted[key] = ["work", f"{placed.run}/{key}", "--store", self._store.address]
         if wanted:
             try:
                 self._handles |= self._engine.put(wanted)
             except EngineError as error:
                 self._say(f"The engine {self._engine.name} didn't take a task: {error}")
 
-    def _has_money(self, begun: int) -> bool:
-        """True if the limit of cost has room for one more task, beside those that run."""
-        limit = self._planned.stops.cost_usd
-        if limit is None:
-            return True
-        entries = [found.entry for found, _ in self._seen.values()]
-        dearest = max((one.next_usd for one in entries), default=0.0)
-        reservation = limit / self._engine.slots + dearest
-        settled = sum((one.spent_usd or 0.0) + one.reserved_usd for one in entries)
-        running = begun + len(self._handles)
-        return settled + reservation * (running + 1) <= limit + reservation * 0.01 or not running
-
-    def _judge_refusals(self, found: Mapping[str, Found]) -> None:
+    def _judge_refusals(self, found: Mapping[str, StoredTask]) -> None:
         """Say why machines refuse tasks; end the run where no task was ever taken."""
         entries = [one.entry for one in found.values()]
         refusals = [refusal for entry in entries for refusal in entry.refusals]
@@ -318,9 +354,25 @@ class PlacedRunner:
         if len(refusals) >= _REFUSED and not any(entry.requests for entry in entries):
             self._fatal = f"no machine takes tasks of this run: {refusals[-1].reason}"
 
+    def _judge_limits(self, began: float) -> None:
+        """End the run where a limit of the person's is reached that no task heeds by itself."""
+        stops = self._planned.stops
+        if reached := stops.reached(
+            spent_usd=None, failures=self._failures, elapsed_s=self._clock.monotonic() - began
+        ):
+            self._fatal = reached
+
     # Taking it
 
-    async def _take(self, book: RunStore, key: str, found: Found) -> None:
+    async def _merge(self, book: RunStore, *, everything: bool = False) -> None:
+        """Merge results; each waits for the tasks before it that are still to come."""
+
+        def comes(task: TaskState) -> bool:
+            return task.is_to_do
+
+        await self._merging.merge(book, self._sink.show, None if everything else comes)
+
+    async def _take(self, book: RunStore, key: str, found: StoredTask) -> None:
         """Take the result of a task that has come to rest."""
         assert book.state.placed is not None
         indexes = book.state.placed.keys[key]
@@ -360,14 +412,16 @@ class PlacedRunner:
             tasks = result.tasks
         for task in tasks:
             await book.rest(task)
+            self._failures = self._failures + 1 if task.status == "failed" else 0
         placed = book.state.placed
         await book.note_placed(replace(placed, taken=(*placed.taken, key)))
         for task in tasks:
-            self._publish(_finished(task))
+            self._sink.show(_finished(task))
 
     async def _end(self) -> None:
-        """Leave the engine. Where the person stopped the run, its workers end, too."""
-        if self.stopping and not self._leaving and self._engine.outlives:
+        """Leave the engine. Where the run was ended, and not only this window, workers end, too."""
+        ended = self._fatal or (self.stopping and not self._leaving)
+        if ended and self._engine.outlives:
             with suppress(EngineError):
                 await asyncio.to_thread(self._engine.cancel, [*self._handles.values()])
         await self.close()
@@ -380,17 +434,21 @@ class PlacedRunner:
                 self._say(refusal)
             else:
                 await book.forget_worktree(name)
-        placed = book.state.placed
-        if placed is not None and all(key in placed.taken for key in placed.keys):
+        if book.state.placed is not None and _is_taken(book.state.placed):
             await book.note_placed(None)
 
 
-def _keys(state: RunState) -> dict[str, tuple[int, ...]]:
-    """The groups of tasks that are to be done, by the names that they have in the store: tasks of
-    a group share a session, and one above the first heading is on its own."""
+def _is_taken(placed: PlacedRun) -> bool:
+    """True if the results of all tasks are here."""
+    return all(key in placed.taken for key in placed.keys)
+
+
+def _keys(state: RunState, tried: Collection[int]) -> dict[str, tuple[int, ...]]:
+    """The groups of tasks that are to be done and were not `tried`, by the names that they have in
+    the store: tasks of a group share a session, and one above the first heading is on its own."""
     groups: dict[tuple[int, int], list[int]] = {}
     for task in state.tasks:
-        if task.is_to_do:
+        if task.is_to_do and task.index not in tried:
             key = (task.section, task.index if task.group == UNGROUPED else -1)
             groups.setdefault(key, []).append(task.index)
     return {f"{indexes[0] + 1:05}": tuple(indexes) for indexes in groups.values()}

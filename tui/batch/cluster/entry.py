@@ -15,10 +15,6 @@ from tui.core.errors import HoldfastError
 State: TypeAlias = Literal["waiting", "running", "done", "given_up"]
 """`done`: it has come to rest, whatever became of its tasks; `given_up`: nobody tries it again."""
 
-LEASE_S: Final = 90.0
-"""Seconds without a change, as one reader saw them, after which a running task counts as lost."""
-RENEWED_S: Final = 25.0
-"""Seconds after which a worker renews its lease."""
 _SUBJECT: Final = "holdfast: task {} is {}, attempt {}\n\n"
 
 
@@ -34,18 +30,21 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A task's state. `key` is its name in the run; `number` counts its states.
+    """A task's state. `key` is its name in the run, `tasks` are the places in the task file of what
+    is to be done, one after the other; `number` counts its states.
 
     `attempt` counts from 1 once somebody has it: `holder` is that worker's own name, on `host`.
     `losses` counts the workers that were gone without a word.
     `requests` and `spent_usd` are those of all attempts, as far as is known, the latter None where
     a price is missing; `next_usd` is the most that the answer to the last request may cost, and
-    `reserved_usd` what lost attempts may have paid for such answers. `place` is the folder of its
-    work, `head` the commit that was checked out there. `ended`: why the last attempt ended without a
-    result. `cancelled`: nobody works on it any more.
+    `reserved_usd` what lost attempts may have paid for such answers. The attempts together may cost
+    `cap_usd`, None for no limit. `place` is the folder of its
+    work, `head` the commit that was checked out there. `ended`: why the last attempt ended without
+    a result. `cancelled`: nobody works on it any more.
     """
 
     key: str
+    tasks: tuple[int, ...] = ()
     state: State = "waiting"
     number: int = 0
     attempt: int = 0
@@ -56,11 +55,17 @@ class TaskEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     spent_usd: float | None = 0.0
     next_usd: float = 0.0
     reserved_usd: float = 0.0
+    cap_usd: float | None = None
     place: str = ""
     head: str = ""
     ended: str = ""
     cancelled: bool = False
     refusals: tuple[Refusal, ...] = ()
+
+    @property
+    def remaining_usd(self) -> float | None:
+        """What further attempts may cost; None for no limit."""
+        return None if self.cap_usd is None else max(0.01, self.cap_usd - (self.spent_usd or 0.0))
 
     @property
     def is_over(self) -> bool:

@@ -13,27 +13,49 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
-from tui.batch.cluster.entry import LEASE_S, RENEWED_S, Refusal, TaskEntry
+from tui.batch.cluster.entry import Refusal, TaskEntry
 from tui.batch.cluster.task_store import TASKS, StoreError, TaskStore
-from tui.batch.cluster.workplace import Snapshot
+from tui.batch.cluster.workplace import TaskSnapshot
+from tui.core.clock import Clock, SystemClock
 from tui.core.dataclass import dataclass
 
-LOOK_S: Final = 5.0
-"""Seconds between two looks at the ref: a cancelled task ends within twice that."""
-_SAFE_S: Final = LEASE_S - 30.0
-"""Seconds after the last renewal after which no request is sent without another one."""
 LOSSES: Final = 3
 """Workers that a task may lose before it is given up."""
-_clock: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_BOOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
-def seconds() -> float:
-    """Seconds that pass while the process is stopped or the machine sleeps, too."""
-    return time.clock_gettime(_clock)
+class SuspendAwareClock(SystemClock):
+    """The real clock, whose seconds pass while the process is stopped or the machine sleeps."""
+
+    def monotonic(self) -> float:
+        return time.clock_gettime(_BOOT)
+
+
+@dataclass(frozen=True, slots=True)
+class LeasePace:
+    """The times of a lease, in seconds, from the one that the run's settings name: `lost`, without
+    a change as one reader saw it, after which a running task counts as lost."""
+
+    lost: float
+
+    @property
+    def renewed(self) -> float:
+        """The time after which a worker renews its lease."""
+        return self.lost * 0.3
+
+    @property
+    def safe(self) -> float:
+        """The time since the last renewal after which nothing is sent without another one."""
+        return self.lost * 0.6
+
+    @property
+    def poll(self) -> float:
+        """The time between two looks at the ref: a cancelled task ends within twice that."""
+        return min(5.0, self.lost / 18)
 
 
 class LeaseLostError(Exception):
@@ -41,7 +63,7 @@ class LeaseLostError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredTask:
     """A task as the store has it: the commit, and the state in it."""
 
     commit: str
@@ -53,33 +75,33 @@ def ref_of(run: str, key: str) -> str:
     return f"{TASKS}{run}/{key}"
 
 
-def look(store: TaskStore, ref: str) -> Found:
+def read_task(store: TaskStore, ref: str) -> StoredTask:
     """Read a task from the store. Raises StoreError, EntryError."""
     commit = store.refs(ref).get(ref)
     if commit is None:
         raise StoreError(f"The store has no task {ref.removeprefix(TASKS)}.")
     store.fetch([commit])
-    return Found(commit, store.entry(commit))
+    return StoredTask(commit, store.entry(commit))
 
 
-def change(store: TaskStore, ref: str, found: Found, **changes: Any) -> Found | None:
+def change(store: TaskStore, ref: str, found: StoredTask, **changes: Any) -> StoredTask | None:
     """Move a task to another state, with its files as they are. None where somebody else moved
     it meanwhile. Raises StoreError."""
     number = found.entry.number + 1
     entry = msgspec.structs.replace(found.entry, number=number, **changes)
     commit = store.commit(entry.to_message(), upon=found.commit, works=_work(store, found))
-    return Found(commit, entry) if store.move({ref: (found.commit, commit)}) else None
+    return StoredTask(commit, entry) if store.move({ref: (found.commit, commit)}) else None
 
 
 def refuse(store: TaskStore, ref: str, reason: str) -> None:
     """Say in the store why this machine can't take a task: that is no attempt."""
-    while not (found := look(store, ref)).entry.is_over:
+    while not (found := read_task(store, ref)).entry.is_over:
         said = Refusal(host=socket.gethostname(), reason=reason)
         if change(store, ref, found, refusals=(*found.entry.refusals, said)[-20:]):
             return
 
 
-def lost(store: TaskStore, ref: str, found: Found, why: str) -> Found | None:
+def lost(store: TaskStore, ref: str, found: StoredTask, why: str) -> StoredTask | None:
     """Take a task from a worker that is gone: it waits for the next one, or is given up. None
     where it was moved meanwhile."""
     return change(store, ref, found, **_without(found.entry, why))
@@ -97,57 +119,72 @@ def _without(entry: TaskEntry, why: str) -> dict[str, Any]:
     }
 
 
-def _work(store: TaskStore, found: Found) -> Sequence[str]:
+def _work(store: TaskStore, found: StoredTask) -> Sequence[str]:
     """The commits that a state's files lie in: the next one has them, too."""
     return store.parents(found.commit)[1:] if found.entry.head else []
 
 
-class Lease:
-    """The hold on the task of `ref`. `take` first; from then on a thread renews it, and calls
-    `on_lost` once, from that thread, when it is gone. All else blocks."""
+class LeaseHolder(Protocol):
+    """The worker that holds a lease. Both are called from the lease's thread."""
 
-    def __init__(self, store: TaskStore, ref: str, on_lost: Callable[[], None]) -> None:
-        self._store, self._ref, self._on_lost = store, ref, on_lost
+    def lose(self) -> None:
+        """The lease is gone; called once."""
+        ...
+
+    def poll(self) -> None:
+        """The store was read just now. May raise StoreError."""
+        ...
+
+
+class Lease:
+    """The hold on the task of `ref`. `take` first; from then on a thread renews it, and tells the
+    `holder` when it is gone. All else blocks."""
+
+    def __init__(
+        self, store: TaskStore, ref: str, pace: LeasePace, clock: Clock, holder: LeaseHolder
+    ) -> None:
+        self._store, self._ref, self._pace = store, ref, pace
+        self._clock, self._holder = clock, holder
         self._moving = threading.Lock()
         self._over = threading.Event()
-        self._at: Found | None = None
+        self._at: StoredTask | None = None
         self._place = ""
         self._objects: Path | None = None
         self._renewed = 0.0
         self.is_lost = False
 
     @property
-    def found(self) -> Found:
+    def stored(self) -> StoredTask:
         """The task as this worker last put it into the store."""
         assert self._at is not None
         return self._at
 
-    def take(self, place: str, *, wait: Callable[[float], None] = time.sleep) -> Found | None:
+    def take(self, place: str, *, wait: Callable[[float], None] = time.sleep) -> StoredTask | None:
         """Take the task; returns it as it was found. None where it is over, or somebody else has
         it. One that another worker seems to have is watched until its state changes, or long
         enough to count as lost."""
-        found = look(self._store, self._ref)
-        began = seconds()
+        found = read_task(self._store, self._ref)
+        began = self._clock.monotonic()
         while not found.entry.is_over and not found.entry.cancelled:
             entry = found.entry
             if entry.state == "running":
-                if seconds() - began < LEASE_S:
-                    wait(LOOK_S)
-                    now = look(self._store, self._ref)
+                if self._clock.monotonic() - began < self._pace.lost:
+                    wait(self._pace.poll)
+                    now = read_task(self._store, self._ref)
                     if now.commit != found.commit and now.entry.state == "running":
                         return None
                 else:
                     now = lost(self._store, self._ref, found, "the worker was gone")
-                    now = now or look(self._store, self._ref)
+                    now = now or read_task(self._store, self._ref)
                 found = now
                 continue
             if self._begin(found, place):
                 return found
-            found = look(self._store, self._ref)
+            found = read_task(self._store, self._ref)
         return None
 
-    def _begin(self, found: Found, place: str) -> bool:
-        before = seconds()
+    def _begin(self, found: StoredTask, place: str) -> bool:
+        before = self._clock.monotonic()
         entry = found.entry
         at = change(
             self._store,
@@ -166,12 +203,13 @@ class Lease:
 
     def _keep(self) -> None:
         """Renew the lease for as long as it is held, and notice when it is not."""
-        while not self._over.wait(LOOK_S):
+        while not self._over.wait(self._pace.poll):
             try:
-                if seconds() - self._renewed > RENEWED_S:
+                if self._clock.monotonic() - self._renewed > self._pace.renewed:
                     self.renew()
                 elif not self._is_held():
                     self._lose()
+                self._holder.poll()
             except StoreError:
                 continue  # what is next sent waits for it
             except LeaseLostError:
@@ -180,19 +218,19 @@ class Lease:
     def _is_held(self) -> bool:
         """True if the store has the task as this worker last put it there."""
         with self._moving:
-            return self._store.refs(self._ref).get(self._ref) == self.found.commit
+            return self._store.refs(self._ref).get(self._ref) == self.stored.commit
 
     def _lose(self) -> None:
         if not self.is_lost and not self._over.is_set():
             self.is_lost = True
             self._over.set()
-            self._on_lost()
+            self._holder.lose()
 
     def renew(self) -> None:
         """Say that the work goes on. Raises LeaseLostError, StoreError."""
         self._move()
 
-    def put(self, snapshot: Snapshot, **changes: Any) -> None:
+    def put(self, snapshot: TaskSnapshot, **changes: Any) -> None:
         """Put the task's present state into the store; that renews the lease. A store that can't
         be reached is waited for. Raises LeaseLostError."""
         self._move(snapshot, patient=True, **changes)
@@ -200,9 +238,9 @@ class Lease:
     @property
     def is_fresh(self) -> bool:
         """True if nobody can have taken the task meanwhile, by this machine's own clock."""
-        return not self.is_lost and seconds() - self._renewed < _SAFE_S
+        return not self.is_lost and self._clock.monotonic() - self._renewed < self._pace.safe
 
-    def finish(self, snapshot: Snapshot | None = None, **changes: Any) -> None:
+    def finish(self, snapshot: TaskSnapshot | None = None, **changes: Any) -> None:
         """Put the task's last state into the store, and hold it no longer. Raises
         LeaseLostError."""
         self._move(snapshot, patient=True, **changes)
@@ -210,15 +248,15 @@ class Lease:
 
     def fail(self, why: str) -> None:
         """Give the task back after a failure that is no task's. Raises LeaseLostError."""
-        self.finish(**_without(self.found.entry, why))
+        self.finish(**_without(self.stored.entry, why))
 
     def _move(
-        self, snapshot: Snapshot | None = None, *, patient: bool = False, **changes: Any
+        self, snapshot: TaskSnapshot | None = None, *, patient: bool = False, **changes: Any
     ) -> None:
         with self._moving:
             if self.is_lost:
                 raise LeaseLostError
-            at = self.found
+            at = self.stored
             entry = msgspec.structs.replace(at.entry, number=at.entry.number + 1, **changes)
             works, files = _work(self._store, at), None
             if snapshot is not None:
@@ -229,16 +267,16 @@ class Lease:
                 entry.to_message(), upon=at.commit, works=works, files=files, objects=objects
             )
             while True:
-                before = seconds()
+                before = self._clock.monotonic()
                 try:
                     held = self._store.move({self._ref: (at.commit, commit)}, objects)
                 except StoreError:
-                    if not patient or self._over.wait(LOOK_S):
+                    if not patient or self._over.wait(self._pace.poll):
                         raise
                     continue
                 break
             if held:
-                self._at, self._renewed = Found(commit, entry), before
+                self._at, self._renewed = StoredTask(commit, entry), before
                 return
         self._lose()
         raise LeaseLostError

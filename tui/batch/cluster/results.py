@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from tui.app.packs.unpack import unpack
-from tui.batch.cluster.lease import Found
+from tui.batch.cluster.lease import StoredTask
 from tui.batch.cluster.task_store import StoreError, TaskStore
 from tui.batch.cluster.worker import PACKS
 from tui.batch.state import RUN_DIR, RunState, TaskState
@@ -38,7 +38,7 @@ class Result:
 
 def take(
     store: TaskStore,
-    found: Found,
+    found: StoredTask,
     indexes: tuple[int, ...],
     target: Path,
     worktree: str,

@@ -37,7 +37,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A run as its workers see it. `base` is the commit that the tasks begin from, on `branch`,
     and `inside` the folder in it in which they work; `task_file` is the path of the task file from
     the top, "" where it is elsewhere. `identity` is the person of the commits. `confined`: commands
-    run in a sandbox here, so they do there. `cap_usd` is what one task may cost."""
+    run in a sandbox here, so they do there. `lease_s` is the time after which a worker without a
+    sign of life counts as lost."""
 
     run: str
     version: str
@@ -54,7 +55,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     confined: bool
     script: str = ""
     boot: bool = False
-    cap_usd: float | None = None
+    lease_s: float = 90.0
 
     @property
     def trust(self) -> Trust:
@@ -78,9 +79,7 @@ def python_version() -> str:
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-def spec_for(
-    planned: RunPlan, options: Options, run: str, *, confined: bool, cap_usd: float | None
-) -> RunSpec:
+def spec_for(planned: RunPlan, options: Options, run: str, *, confined: bool) -> RunSpec:
     """Describe a run for its workers. Blocks; raises GitError."""
     checkout = Checkout.of(planned.target)
     launch = planned.launch
@@ -98,18 +97,18 @@ def spec_for(
         inside="" if inside == Path() else str(inside),
         task_file=str(planned.task_file.relative_to(checkout.top)) if here else "",
         options={**chosen, **({"permission_mode": mode} if mode else {})},
-        config=_told(launch.config),
+        config=_changed_settings(launch.config),
         trusts_all=launch.trust.everything,
         granted=dict(launch.trust.granted),
         identity=checkout.named_identity(),
         confined=confined,
         script=str(launch.access.script.absolute()) if launch.access.script else "",
         boot=launch.boot is not None,
-        cap_usd=cap_usd,
+        lease_s=launch.config.batch.lease_s,
     )
 
 
-def _told(config: Config) -> dict[str, Any]:
+def _changed_settings(config: Config) -> dict[str, Any]:
     """The settings that differ from the defaults, in the shape of the file."""
     usual: Mapping[str, Any] = msgspec.to_builtins(Config())
     now: Mapping[str, Any] = msgspec.to_builtins(config)

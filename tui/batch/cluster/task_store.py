@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from tui.batch.cluster.entry import TaskEntry, entry_of
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError, os_error_as
 from tui.core.files import locked
 from tui.core.git.door import GitError, git
@@ -36,11 +36,40 @@ _REACHING: Final = {
 }
 """Nobody is there to be asked for a password."""
 _NOBODY: Final = "holdfast <holdfast@localhost>"
-_ABSENT: Final = ("does not appear to be a git repository", "not a git repository")
+_ABSENT: Final = ("to be a git repository", "not a git repository")
 
 
 class StoreError(HoldfastError):
     """The store can't be reached, or isn't one."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitDraft:
+    """A commit that is to be made: with the files of the one that it is made `upon`, and these in
+    their place, None for none; `works` are its other parents."""
+
+    message: str
+    upon: str = ""
+    works: tuple[str, ...] = ()
+    files: Mapping[str, bytes | None] = field(default_factory=dict[str, "bytes | None"])
+
+    def parts(self, ref: str) -> Iterator[bytes]:
+        """The draft as fast-import takes it, on a ref that is moved by it."""
+        text = self.message.encode()
+        yield f"reset {ref}\nfrom {_NONE}\n\n".encode()
+        yield f"commit {ref}\nmark :1\ncommitter {_NOBODY} now\n".encode()
+        yield b"data %d\n%s\n" % (len(text), text)
+        for number, parent in enumerate(filter(None, (self.upon, *self.works))):
+            yield f"{'merge' if number else 'from'} {parent}\n".encode()
+        if not self.upon:
+            yield b"deleteall\n"
+        for path, data in self.files.items():
+            if data is None:
+                yield f"D {_quoted(path)}\n".encode()
+            else:
+                yield f"M 100644 inline {_quoted(path)}\n".encode()
+                yield b"data %d\n%s\n" % (len(data), data)
+        yield b"\nget-mark :1\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,27 +149,18 @@ class TaskStore:
         files: Mapping[str, bytes | None] | None = None,
         objects: Path | None = None,
     ) -> str:
-        """Make a commit in the mirror and return its id. It has the files of the commit that it
-        is made `upon`, with these in their place, None for none; `works` are its other parents."""
+        """Make a commit in the mirror and return its id; see `CommitDraft`."""
+        return self.commits([CommitDraft(message, upon, tuple(works), files or {})], objects)[0]
+
+    def commits(self, drafts: Iterable[CommitDraft], objects: Path | None = None) -> list[str]:
+        """Make commits in the mirror, at once, and return their ids. `objects` is the folder of a
+        repository that has objects of them. Raises StoreError."""
         ref = f"{_MADE}{secrets.token_hex(8)}"
-        text = message.encode()
-        parts = [f"commit {ref}\nmark :1\ncommitter {_NOBODY} now\n".encode()]
-        parts.append(b"data %d\n%s\n" % (len(text), text))
-        first, *others = [*filter(None, (upon, *works))] or [""]
-        parts += [f"from {first}\n".encode()] if first else []
-        parts += [f"merge {one}\n".encode() for one in others]
-        if first != upon or not upon:
-            parts.append(b"deleteall\n")
-        for path, data in (files or {}).items():
-            if data is None:
-                parts.append(f"D {_quoted(path)}\n".encode())
-            else:
-                parts.append(f"M 100644 inline {_quoted(path)}\n".encode())
-                parts.append(b"data %d\n%s\n" % (len(data), data))
-        parts.append(f"\nget-mark :1\nreset {ref}\nfrom {_NONE}\n\n".encode())
+        parts = [b"".join(draft.parts(ref)) for draft in drafts]
+        end = f"reset {ref}\nfrom {_NONE}\n\n".encode()
         words = ("fast-import", "--quiet", "--date-format=now")
-        made = self._git(*words, stdin=os.fsdecode(b"".join(parts)), objects=objects)
-        return made.split()[0]
+        said = self._git(*words, stdin=os.fsdecode(b"".join([*parts, end])), objects=objects)
+        return said.split()
 
     def entry(self, commit: str) -> TaskEntry:
         """The state of a task in a commit that is in the mirror. Raises EntryError, StoreError."""

@@ -12,9 +12,10 @@ import ctypes
 import fcntl
 import json
 import os
+import shutil
 import signal
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import aclosing, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -25,22 +26,32 @@ import tui
 from tui.agent.confined_programs import confinement_of
 from tui.app import unattended_commands as unattended
 from tui.app.options.arguments import Options
-from tui.app.packs.form import SUFFIX
-from tui.app.packs.pack import pack
-from tui.batch.cluster.lease import Found, Lease, LeaseLostError, ref_of, refuse
+from tui.app.packs.pack import default_name, pack
+from tui.batch.cluster.lease import (
+    Lease,
+    LeaseLostError,
+    LeasePace,
+    StoredTask,
+    SuspendAwareClock,
+    read_task,
+    ref_of,
+    refuse,
+)
 from tui.batch.cluster.run_spec import BOOT_FILE, RunSpec, python_version, spec_of
-from tui.batch.cluster.task_store import RUNS, StoreError, TaskStore, whole_address
-from tui.batch.cluster.workplace import Snapshot, Workplace
+from tui.batch.cluster.task_store import RUNS, TASKS, StoreError, TaskStore, whole_address
+from tui.batch.cluster.waits import SharedWaits
+from tui.batch.cluster.workplace import TaskSnapshot, Workplace
 from tui.batch.composition import RunComposition
 from tui.batch.events import BatchEvent, FromAgent
 from tui.batch.plan import RunPlan, plan
 from tui.batch.runner import Runner
-from tui.core.clock import Clock, SystemClock
+from tui.core.clock import Clock
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field, replace
-from tui.core.errors import CredentialsError, HoldfastError, UsageError, os_error_as
+from tui.core.errors import CredentialsError, HoldfastError, ProviderError, UsageError, os_error_as
 from tui.core.facts import RequestPaid
 from tui.core.paths import Folders, folders
+from tui.core.process_birth import born
 from tui.core.signals import heeded_signals
 from tui.core.standard_output import note, print_text
 from tui.permissions.gate import RulesOnly
@@ -80,8 +91,12 @@ def run(options: Options) -> int:
     store = TaskStore.at(address, place)
     ref = ref_of(run_name, key)
     try:
-        with _alone(place / run_name / key):
-            return asyncio.run(_work(store, run_name, key, place, usual))
+        with _alone(place / run_name / key, store, ref):
+            code = asyncio.run(_work(store, run_name, key, place, usual))
+            _sweep(store, run_name, place / run_name)
+            return code
+    except LeaseLostError:
+        return EXIT_LOST
     except (RefusedError, CredentialsError) as error:
         refuse(store, ref, str(error))
         note(f"Not taken: {error}")
@@ -91,7 +106,11 @@ def run(options: Options) -> int:
 def scratch_folder(options: Options) -> Path:
     """The folder for tasks of stores on this machine. The same on every machine, so that a lost
     task can go on; and no home folder, which is hidden from commands."""
-    return options.batch.scratch or Path("/var/tmp") / f"holdfast-{os.getuid()}"  # noqa: S108
+    if options.batch.scratch is not None:
+        return options.batch.scratch.absolute()
+    if home := os.environ.get("HOLDFAST_HOME"):
+        return Path(home).expanduser().absolute() / "work"
+    return Path("/var/tmp") / f"holdfast-{os.getuid()}"  # noqa: S108
 
 
 def private_place(scratch: Path, address: str) -> Path:
@@ -105,16 +124,34 @@ def private_place(scratch: Path, address: str) -> Path:
 
 
 @contextmanager
-def _alone(place: Path) -> Generator[None]:
-    """Keep a second worker of the same task on this machine out of its folder."""
+def _alone(place: Path, store: TaskStore, ref: str) -> Generator[None]:
+    """Keep a second worker of the same task on this machine out of its folder. One that has lost
+    the task and is still there, because it was stopped, is ended. Raises LeaseLostError while
+    another has it."""
     with os_error_as(StoreError, f"Can't make {place}"):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = os.open(place.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX)  # one that is gone, or about to be, lets go
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if read_task(store, ref).entry.state == "running":
+                raise LeaseLostError from None
+            _end_worker(os.pread(file, 200, 0).decode("ascii", "replace"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"{os.getpid()} {born(os.getpid())}".encode(), 0)
         yield
     finally:
         os.close(file)
+
+
+def _end_worker(noted: str) -> None:
+    """End the worker of a note."""
+    pid, _, birth = noted.partition(" ")
+    if pid.isdigit() and birth and born(int(pid)) == birth:
+        with suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
 
 
 def _die_with_parent() -> None:
@@ -135,18 +172,12 @@ async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folder
     spec = spec_of(await asyncio.to_thread(store.message, run_commit))
     _check_versions(spec)
     workplace = Workplace(place / run / key, spec)
-    loop = asyncio.get_running_loop()
-    job = _Job()
-
-    def lose() -> None:
-        loop.call_soon_threadsafe(job.lose)
-
-    lease = Lease(store, ref, lose)
+    job, clock = _Job(asyncio.get_running_loop()), SuspendAwareClock()
+    lease = Lease(store, ref, LeasePace(spec.lease_s), clock, job)
     found = await asyncio.to_thread(lease.take, str(workplace.place))
     if found is None:
         return EXIT_LOST
     job.lease, job.workplace = lease, workplace
-    clock = SystemClock()
     try:
         await _end_leftovers(workplace.folders(usual), clock)
         goes_on = await asyncio.to_thread(
@@ -154,8 +185,12 @@ async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folder
         )
         why = _why_anew(found, workplace, goes_on=goes_on)
         _say(why or (f"Task {key} goes on where it was." if goes_on else f"Task {key} begins."))
-        planned = await asyncio.to_thread(_planned, spec, workplace, store, usual)
+        planned = await asyncio.to_thread(
+            _planned, spec, workplace, store, usual, found.entry.remaining_usd
+        )
         await _check_sandbox(spec, planned)
+        if key_used := planned.launch.access.key:
+            job.waits = SharedWaits(store, run, key_used, clock)
         return await _run(job, planned, clock, found)
     except LeaseLostError:
         return EXIT_LOST
@@ -169,7 +204,7 @@ async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folder
         raise
 
 
-def _why_anew(found: Found, workplace: Workplace, *, goes_on: bool) -> str:
+def _why_anew(found: StoredTask, workplace: Workplace, *, goes_on: bool) -> str:
     """Say why a task that was lost begins again; "" where it goes on, or begins."""
     if goes_on or not found.entry.head:
         return ""
@@ -206,14 +241,17 @@ async def _end_leftovers(home: Folders, clock: Clock) -> None:
         raise RefusedError(f"Can't stop a command of the last worker: {failed[0]}.")
 
 
-def _planned(spec: RunSpec, workplace: Workplace, store: TaskStore, usual: Folders) -> RunPlan:
-    """The run of this task alone: its state says that all others are done. Blocks."""
+def _planned(
+    spec: RunSpec, workplace: Workplace, store: TaskStore, usual: Folders, most: float | None
+) -> RunPlan:
+    """The run of this task alone, which may cost `most`: its state says that all others are done.
+    Blocks."""
     script = Path(spec.script) if spec.script else None
     options = Options(command="run").having(
         tasks=workplace.task_file,
         cwd=workplace.target,
         headless=True,
-        max_cost=spec.cap_usd,
+        max_cost=most,
         practice_script=script,
         **spec.options,
     )
@@ -230,7 +268,7 @@ def _planned(spec: RunSpec, workplace: Workplace, store: TaskStore, usual: Folde
     return replace(planned, launch=launch)
 
 
-async def _run(job: _Job, planned: RunPlan, clock: Clock, found: Found) -> int:
+async def _run(job: _Job, planned: RunPlan, clock: Clock, found: StoredTask) -> int:
     job.requests, job.spent = found.entry.requests, found.entry.spent_usd
     job.prices = planned.launch.config.prices
     shop = RunComposition(
@@ -238,7 +276,7 @@ async def _run(job: _Job, planned: RunPlan, clock: Clock, found: Found) -> int:
         job.see,
         approver=RulesOnly(),
         clock=clock,
-        around=lambda model, _: _StoredFirst(model, job.ready),
+        around=lambda model, _: _StoredFirst(model, job),
     )
     job.runner = runner = shop.runner
     with heeded_signals(job.stop):
@@ -254,7 +292,7 @@ async def _run(job: _Job, planned: RunPlan, clock: Clock, found: Found) -> int:
     if lease.is_lost:
         return EXIT_LOST
     if job.stopped:
-        ended = f"stopped by a signal on {lease.found.entry.host}"
+        ended = f"stopped by a signal on {lease.stored.entry.host}"
         await asyncio.to_thread(lambda: lease.finish(state="waiting", holder="", ended=ended))
         return EXIT_STOPPED
     if runner.fatal_class == "auth":
@@ -266,6 +304,17 @@ async def _run(job: _Job, planned: RunPlan, clock: Clock, found: Found) -> int:
     return EXIT_DONE
 
 
+def _sweep(store: TaskStore, run: str, folder: Path) -> None:
+    """Remove what killed workers of a run left of tasks that are over. Blocks."""
+    places = [path for path in folder.iterdir() if path.is_dir()]
+    refs = store.refs(f"{TASKS}{run}/") if places else {}
+    for path in places:
+        if commit := refs.get(ref_of(run, path.name)):
+            store.fetch([commit])
+            if store.entry(commit).is_over:
+                shutil.rmtree(path, ignore_errors=True)
+
+
 async def _hard_end(job: _Job) -> None:
     """End the process where a stopped run doesn't come to its end."""
     await job.stopping.wait()
@@ -273,13 +322,13 @@ async def _hard_end(job: _Job) -> None:
     os.killpg(0, signal.SIGKILL) if os.getpgrp() == os.getpid() else os._exit(EXIT_STOPPED)
 
 
-def _last(workplace: Workplace, home: Folders, clock: Clock) -> Snapshot:
+def _last(workplace: Workplace, home: Folders, clock: Clock) -> TaskSnapshot:
     """The state of a finished task, with its sessions as packs. Blocks."""
     snapshot = workplace.snapshot()
     files = dict(snapshot.files)
     with TemporaryDirectory(prefix="holdfast-") as folder:
         for path in sorted(home.sessions.glob("*/*.jsonl")):
-            out = Path(folder) / f"{path.stem}{SUFFIX}"
+            out = Path(folder) / default_name(path)
             pack(path, out, folders=home, clock=clock, secrets="keep")
             files[f"{PACKS}/{out.name}"] = out.read_bytes()
     return replace(snapshot, files=files)
@@ -289,11 +338,13 @@ def _last(workplace: Workplace, home: Folders, clock: Clock) -> Snapshot:
 class _Job:
     """The task at work: what stops it, what it has paid, and what is done before each request."""
 
+    loop: asyncio.AbstractEventLoop
     runner: Runner | None = None
     stopped: bool = False
     requests: int = 0
     spent: float | None = 0.0
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    waits: SharedWaits | None = None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _putting: asyncio.Lock = field(default_factory=asyncio.Lock)
     lease: Lease = field(init=False)
@@ -302,7 +353,12 @@ class _Job:
     def lose(self) -> None:
         """The task is somebody else's: nothing more is done for it."""
         _say("The lease is lost: another worker has the task, or it was cancelled.")
-        self._end()
+        self.loop.call_soon_threadsafe(self._end)
+
+    def poll(self) -> None:
+        """Take in what others with the same key were asked to wait."""
+        if self.waits is not None:
+            self.waits.read()
 
     def stop(self) -> None:
         """A signal: the task waits for another worker, in its last state."""
@@ -328,11 +384,23 @@ class _Job:
             async with self._putting:
                 if not self.stopped:
                     await asyncio.to_thread(self._put, request)
-                while not self.lease.is_fresh:
-                    with suppress(StoreError):
-                        await asyncio.to_thread(self.lease.renew)
+                await self._keep_fresh()
+            if self.waits is not None and (wait_s := self.waits.remaining_s(request.model)):
+                await asyncio.sleep(wait_s)
+                await self._keep_fresh()
         except LeaseLostError:
             await asyncio.Event().wait()  # until the run, which ends now, cancels it
+
+    async def _keep_fresh(self) -> None:
+        while not self.lease.is_fresh:
+            with suppress(StoreError):
+                await asyncio.to_thread(self.lease.renew)
+
+    async def limited(self, model: str, wait_s: float) -> None:
+        """Tell the other workers that the server has asked to wait. No failure of that counts."""
+        if self.waits is not None:
+            with suppress(StoreError):
+                await asyncio.to_thread(self.waits.tell, model, wait_s)
 
     def _put(self, request: Request) -> None:
         self.requests += 1
@@ -355,17 +423,22 @@ def _dearest(request: Request, prices: Mapping[str, Price]) -> float:
 
 
 class _StoredFirst(ProviderWrapper):
-    """A model that is asked only once `ready` has returned."""
+    """A model that is asked only once the store has all that was done before."""
 
-    def __init__(self, model: Provider, ready: Callable[[Request], Awaitable[None]]) -> None:
+    def __init__(self, model: Provider, job: _Job) -> None:
         super().__init__(model)
-        self._ready = ready
+        self._job = job
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
-        await self._ready(request)
-        async with aclosing(self._provider.stream(request)) as parts:
-            async for part in parts:
-                yield part
+        await self._job.ready(request)
+        try:
+            async with aclosing(self._provider.stream(request)) as parts:
+                async for part in parts:
+                    yield part
+        except ProviderError as error:
+            if error.error_class == "rate_limit" and error.retry_after:
+                await self._job.limited(request.model, error.retry_after)
+            raise
 
 
 def _say(text: str) -> None:

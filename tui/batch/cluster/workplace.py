@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from tui.batch.cluster.entry import TaskEntry
 from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, RunSpec
 from tui.batch.cluster.task_store import StoreError, TaskStore
 from tui.batch.git import RUNNING
 from tui.batch.isolation import excluded_paths
-from tui.batch.state import RUN_DIR, RunState, named
+from tui.batch.state import RUN_DIR, RunState, TaskState, named
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import os_error_as
 from tui.core.files import read_small
@@ -44,7 +45,7 @@ _FILE_MAX: Final = 1 << 33
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class TaskSnapshot:
     """A task's state as it goes into the store: `files` that are new or changed, by their paths in
     the tree, None for one that is gone, and the commits that hold its `works`, first that of all
     its files as they are, made upon `head`. `objects` is where these commits are."""
@@ -105,15 +106,19 @@ class Workplace:
             self._put_work(store.parents(commit)[1], entry.head)
         private_folder(self.target / PRIVATE_DIR)
         if not goes_on:
-            state = msgspec.json.decode(store.read(commit, STATE_FILE), type=RunState)
-            here = msgspec.structs.replace(state, task_file=named(self.task_file))
+            state = msgspec.json.decode(store.read(run, STATE_FILE), type=RunState)
+            here = replace(
+                state,
+                task_file=named(self.task_file),
+                tasks=tuple(_for(entry, task) for task in state.tasks),
+            )
             self._write(self.target / RUN_DIR / STATE_FILE, msgspec.json.encode(here))
         self._write(self.task_file, store.read(run, TASK_FILE))
         if self.spec.boot:
             self._write(self.target / PRIVATE_DIR / BOOT_FILE, store.read(run, BOOT_FILE))
         return goes_on
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> TaskSnapshot:
         """The task's state as it is now. Raises GitError, StoreError."""
         checkout = Checkout.of(self.top)
         head = checkout.commit()
@@ -130,7 +135,9 @@ class Workplace:
         refs = dict(self._refs(checkout))
         files = dict(self._changed_files())
         files[_REFS] = json.dumps(refs, sort_keys=True).encode()
-        return Snapshot(files, (work, *sorted({*refs.values()} - {work, head})), head, self.objects)
+        return TaskSnapshot(
+            files, (work, *sorted({*refs.values()} - {work, head})), head, self.objects
+        )
 
     def remove(self) -> None:
         """Remove all of it: the store has what counts."""
@@ -235,6 +242,11 @@ class Workplace:
         self._known[path] = end, state.st_mtime_ns
         if end > begin:
             yield f"{path}/{_PIECE.format(begin)}", data[begin:end]
+
+
+def _for(entry: TaskEntry, task: TaskState) -> TaskState:
+    """A task of the run as this place has it: those of others count as done."""
+    return task if task.index in entry.tasks else replace(task, status="completed")
 
 
 def _folders_in(private: Path) -> list[Path]:

@@ -18,7 +18,7 @@ class EngineError(HoldfastError):
     """An engine can't be reached, or refuses."""
 
 
-class Engine(Protocol):
+class WorkerEngine(Protocol):
     """Starts workers. Every method blocks, and may raise EngineError."""
 
     name: str
