@@ -234,6 +234,7 @@ _RUN_BY = {
     "completion": "tui.cli.completion",
     "replay": "tui.batch.replay.command",
     "work": "tui.batch.cluster.worker",
+    "cluster": "tui.batch.cluster.deployment",
     "schema": "tui.cli.schema",
     "self-test": "tui.cli.self_test",
     "sessions": "tui.cli.sessions",

@@ -14,6 +14,7 @@ CommandName: TypeAlias = Literal[
     "run",
     "replay",
     "work",
+    "cluster",
     "sessions",
     "mcp",
     "plugin",
@@ -122,7 +123,8 @@ class PrintOptions:
 class BatchOptions:
     """A run of a task file, or a replay of a suite; `add` are sessions whose prompts are added to
     it. `on` is the engine that places the tasks on machines, `store` the address of what they
-    share, `remote` the program there, and `scratch` the folder of a worker's tasks."""
+    share, `remote` the program there, and `scratch` the folder of a worker's tasks;
+    `insecure_cluster`: a cluster may be reached without encryption."""
 
     tasks: Path | None = None
     status: bool = False
@@ -139,6 +141,7 @@ class BatchOptions:
     on: str | None = None
     store: str | None = None
     remote: str | None = None
+    insecure_cluster: bool = False
     scratch: Path | None = None
 
 

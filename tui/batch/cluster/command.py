@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
 
@@ -9,7 +10,7 @@ from tui.agent.confined_programs import confinement_of
 from tui.app.options.arguments import Options
 from tui.batch.cluster.driver import PlacedRunner
 from tui.batch.cluster.engines.local import LocalEngine
-from tui.batch.cluster.engines.port import WorkerEngine
+from tui.batch.cluster.engines.port import EngineError, WorkerEngine
 from tui.batch.cluster.engines.slurm import SlurmEngine, slots_of
 from tui.batch.cluster.engines.ssh import SshEngine, hosts_of
 from tui.batch.cluster.lease import change, read_task, ref_of
@@ -29,7 +30,7 @@ async def make_runner(
 ) -> PlacedRunner:
     """Make the driver of a run on machines. Raises UsageError, StoreError, EngineError."""
     planned.worktrees.check()
-    engine = _engine(planned, options, clock)
+    engine = await asyncio.to_thread(_engine, planned, options, clock)
     confinement = confinement_of(planned.launch, "run")
     try:
         confined = await confinement.engine() is not None
@@ -51,10 +52,25 @@ def _engine(planned: RunPlan, options: Options, clock: Clock) -> WorkerEngine:
         case "ssh":
             program = shlex.split(options.batch.remote or "") or ["holdfast"]
             return SshEngine(named, hosts_of(places, slots), program, logs, clock)
+        case "tls" | "tcp":
+            slots = slots if slots > 1 else 0
+            return _dask(named, slots, insecure=options.batch.insecure_cluster)
         case _:
             raise UsageError(
-                f"There is no engine {named}.", hint="There are: local, slurm, ssh:HOST,HOST."
+                f"There is no engine {named}.",
+                hint="There are: local, slurm, ssh:HOST,HOST, tls://HOST:PORT.",
             )
+
+
+def _dask(address: str, slots: int, *, insecure: bool) -> WorkerEngine:
+    try:
+        from tui.batch.cluster.engines.dask import DaskEngine  # noqa: PLC0415 - an extra, and slow
+    except ModuleNotFoundError as error:
+        raise EngineError(
+            f"Dask isn't installed here: {error}.",
+            hint="Install Holdfast with its extra: holdfast[cluster]",
+        ) from error
+    return DaskEngine(address, slots, insecure=insecure)
 
 
 def _store(planned: RunPlan, options: Options, engine: WorkerEngine) -> TaskStore:
