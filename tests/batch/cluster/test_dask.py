@@ -26,10 +26,10 @@ distributed: Any = partly_typed
 STAND_IN = """#!{python} -S
 import ctypes, os, signal, sys, time
 ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # as a worker has it: its parent's thread must stay
-name = sys.argv[4].replace("/", "-")
+name = sys.argv[5].replace("/", "-")
 if os.path.exists("stubborn"):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-print("works on", *sys.argv[3:], flush=True)
+print("works on", *sys.argv[4:], flush=True)
 with open(name + ".pids", "a") as file:
     file.write(str(os.getpid()) + chr(10))
 while not os.path.exists(name + ".end"):

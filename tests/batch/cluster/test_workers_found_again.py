@@ -64,6 +64,9 @@ class Driving:
     folder: Path
     events: list[BatchEvent] = field(default_factory=list[BatchEvent])
 
+    def show(self, event: BatchEvent) -> None:
+        self.events.append(event)
+
     async def drive(self, engine: Cluster, end: Callable[[PlacedRunner], None]) -> None:
         options = parse(
             ["run", str(self.repo / "TASKS.md"), "-C", str(self.repo), "--practice", "--headless"]
@@ -71,7 +74,7 @@ class Driving:
         store = TaskStore.at(str(self.folder / "store.git"), self.folder / "mirror")
         await asyncio.to_thread(store.make)
         runner = PlacedRunner(
-            plan(options), options, store, engine, self.events.append, clock=FakeClock(),
+            plan(options), options, store, engine, self, clock=FakeClock(),
             confined=False,
         )  # fmt: skip
         loop = asyncio.get_running_loop()
@@ -108,4 +111,4 @@ async def test_an_engine_that_cannot_be_asked_for_a_moment_ends_nothing(driving:
     assert engine.puts == ["00001", "00002"]
     assert engine.cancelled == engine.living
     said = [event.text for event in driving.events if isinstance(event, Notice)]
-    assert "The engine cluster can't be asked; it is tried again. Nobody answers." in said
+    assert "The engine cluster can't start workers now: Nobody answers." in said

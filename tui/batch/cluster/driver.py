@@ -30,6 +30,7 @@ from tui.batch.cluster.lease import (
 )
 from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, spec_for
 from tui.batch.cluster.task_store import RUNS, TASKS, CommitDraft, StoreError, TaskStore
+from tui.batch.cluster.worker_starts import WorkerStarts
 from tui.batch.events import EventSink, RunFinished, RunStarted, TaskFinished, TaskStarted
 from tui.batch.merging import MergeQueue
 from tui.batch.plan import RunPlan
@@ -85,6 +86,7 @@ class PlacedRunner:
         self._leaving = False
         self._seen: dict[str, tuple[StoredTask, float]] = {}
         """Each task as last seen, and since when it is unchanged, by this machine's clock."""
+        self._starts = WorkerStarts()
         self._handles: dict[str, str] = {}
         """The worker of each task, as the engine knows it."""
         self._fatal = ""
@@ -301,61 +303,68 @@ class PlacedRunner:
         return {key: self._seen[key][0] for key in placed.keys if key in self._seen}
 
     def _free_lost(self, placed: PlacedRun) -> None:
-        """Take tasks from workers that have stood still for too long."""
-        for key, (found, since) in [*self._seen.items()]:
-            if (
-                found.entry.state == "running"
-                and self._lease_clock.monotonic() - since > self._pace.lost
-            ):
-                with suppress(StoreError):
-                    if now := lost(
-                        self._store, ref_of(placed.run, key), found, "the worker was gone"
-                    ):
-                        self._seen[key] = now, self._lease_clock.monotonic()
-                        self._say(f"Task {key}: {now.entry.ended}. It is started again.")
+        """Take tasks from workers that have been still for too long, and end these, wherever the
+        engine still has them."""
+        for key, (stored, since) in [*self._seen.items()]:
+            still_s = self._lease_clock.monotonic() - since
+            if stored.entry.state != "running" or still_s <= self._pace.lost:
+                continue
+            with suppress(StoreError):
+                ref = ref_of(placed.run, key)
+                if now := lost(self._store, ref, stored, "the worker was gone"):
+                    self._seen[key] = now, self._lease_clock.monotonic()
+                    self._say(f"Task {key}: {now.entry.ended}.")
+                    if handle := self._handles.pop(key, ""):
+                        with suppress(EngineError):
+                            self._engine.cancel([handle])
 
     def _start_more(self, placed: PlacedRun) -> None:
         """Give the engine tasks that wait, as many as it and the money allow."""
         try:
-            lives = self._engine.watch([*self._handles.values()])
+            self._drop_ended()
+            if wanted := self._chosen(placed):
+                self._handles |= self._engine.put(wanted)
         except EngineError as error:
-            self._say(f"The engine {self._engine.name} can't be asked; it is tried again. {error}")
-            return
-        for key, handle in self._handles.items():
+            self._say(f"The engine {self._engine.name} can't start workers now: {error}")
+
+    def _drop_ended(self) -> None:
+        """Forget the workers that have ended, by what the engine says: nothing but new ones depends
+        on it."""
+        lives = self._engine.watch([*self._handles.values()])
+        for key, handle in [*self._handles.items()]:
             if lives.get(handle) not in {"lives", "waits"}:
                 self._say_end(key, handle)
-        self._handles = {
-            key: handle
-            for key, handle in self._handles.items()
-            if lives.get(handle) in {"lives", "waits"}
-            and not (key in self._seen and self._seen[key][0].entry.is_over)
-        }
+                del self._handles[key]
+            elif key in self._seen and self._seen[key][0].entry.is_over:
+                del self._handles[key]
+
+    def _chosen(self, placed: PlacedRun) -> dict[str, list[str]]:
+        """The next tasks for the engine, each with the words of its worker's command."""
         wanted: dict[str, list[str]] = {}
-        entries = [found.entry for found, _ in self._seen.values()]
+        entries = [stored.entry for stored, _ in self._seen.values()]
         budget = Budget(self._planned.stops.cost_usd, self._engine.slots, entries, self._handles)
-        for key, (found, _) in sorted(self._seen.items()):
-            entry = found.entry
+        for key, (stored, _) in sorted(self._seen.items()):
+            entry = stored.entry
             if entry.state != "waiting" or entry.cancelled or key in self._handles:
                 continue
             if len(self._handles) + len(wanted) >= self._engine.slots:
                 break
+            if not self._starts.is_due(entry, self._lease_clock.monotonic()):
+                continue
             cap = budget.cap_of(entry)
             if cap is not None and cap <= 0:
                 if not self._handles and not wanted:
                     self._fatal = cost_reached(budget.limit or 0.0)
                 break
             if cap != entry.cap_usd:
-                capped = change(self._store, ref_of(placed.run, key), found, cap_usd=cap)
+                capped = change(self._store, ref_of(placed.run, key), stored, cap_usd=cap)
                 if capped is None:
                     continue  # somebody has it
                 self._seen[key] = capped, self._lease_clock.monotonic()
             budget.reserve(entry, cap)
             wanted[key] = ["work", f"{placed.run}/{key}", "--store", self._store.address]
-        if wanted:
-            try:
-                self._handles |= self._engine.put(wanted)
-            except EngineError as error:
-                self._say(f"The engine {self._engine.name} didn't take a task: {error}")
+            self._starts.note(entry, self._lease_clock.monotonic())
+        return wanted
 
     def _say_end(self, key: str, handle: str) -> None:
         """Say why a worker is gone that has left its task as it was."""

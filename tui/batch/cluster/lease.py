@@ -159,6 +159,11 @@ class Lease:
         assert self._at is not None
         return self._at
 
+    @property
+    def is_held(self) -> bool:
+        """True from `take` until it is lost, or was finished."""
+        return self._at is not None and not self._over.is_set()
+
     def take(self, place: str, *, wait: Callable[[float], None] = time.sleep) -> StoredTask | None:
         """Take the task; returns it as it was found. None where it is over, or somebody else has
         it. One that another worker seems to have is watched until its state changes, or long

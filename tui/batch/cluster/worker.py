@@ -173,35 +173,53 @@ async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folder
     _check_versions(spec)
     workplace = Workplace(place / run / key, spec)
     job, clock = _Job(asyncio.get_running_loop()), SuspendAwareClock()
-    lease = Lease(store, ref, LeasePace(spec.lease_s), clock, job)
+    job.lease = lease = Lease(store, ref, LeasePace(spec.lease_s), clock, job)
+    job.workplace = workplace
+    ending = asyncio.create_task(_hard_end(job))
+    try:
+        with heeded_signals(job.stop):
+            return await _hold(job, store, run_commit, usual, clock)
+    except LeaseLostError:
+        return EXIT_LOST
+    except (RefusedError, UsageError, CredentialsError) as error:
+        if lease.is_held:
+            with suppress(LeaseLostError):
+                lease.finish(state="waiting", holder="", attempt=lease.stored.entry.attempt - 1)
+        raise RefusedError(error.message, hint=error.hint) from error
+    except HoldfastError as error:
+        if lease.is_held:
+            with suppress(LeaseLostError):
+                lease.fail(error.message)
+        raise
+    finally:
+        ending.cancel()
+
+
+async def _hold(job: _Job, store: TaskStore, run_commit: str, usual: Folders, clock: Clock) -> int:
+    """Take the task, and work on it in its folder. Raises LeaseLostError, HoldfastError."""
+    lease, workplace = job.lease, job.workplace
     found = await asyncio.to_thread(lease.take, str(workplace.place))
     if found is None:
         return EXIT_LOST
-    job.lease, job.workplace = lease, workplace
-    try:
+    if not job.stopped:
         await _end_leftovers(workplace.folders(usual), clock)
         goes_on = await asyncio.to_thread(
             workplace.make, store, run_commit, found.commit, found.entry
         )
-        why = _why_anew(found, workplace, goes_on=goes_on)
-        _say(why or (f"Task {key} goes on where it was." if goes_on else f"Task {key} begins."))
+        key, why = found.entry.key, _why_anew(found, workplace, goes_on=goes_on)
+        _say(why or f"Task {key} {'goes on where it was' if goes_on else 'begins'}.")
         planned = await asyncio.to_thread(
-            _planned, spec, workplace, store, usual, found.entry.remaining_usd
+            _planned, workplace, store, usual, found.entry.remaining_usd
         )
-        await _check_sandbox(spec, planned)
+        await _check_sandbox(workplace.spec, planned)
         if key_used := planned.launch.access.key:
-            job.waits = SharedWaits(store, run, key_used, clock)
-        return await _run(job, planned, clock, found)
-    except LeaseLostError:
-        return EXIT_LOST
-    except (RefusedError, UsageError, CredentialsError) as error:
-        with suppress(LeaseLostError):
-            lease.finish(state="waiting", holder="", attempt=found.entry.attempt)
-        raise RefusedError(error.message, hint=error.hint) from error
-    except HoldfastError as error:
-        with suppress(LeaseLostError):
-            lease.fail(error.message)
-        raise
+            job.waits = SharedWaits(store, workplace.spec.run, key_used, clock)
+        await _run(job, planned, clock, found)
+    if job.stopped:
+        ended = f"stopped by a signal on {lease.stored.entry.host}"
+        await asyncio.to_thread(lambda: lease.finish(state="waiting", holder="", ended=ended))
+        return EXIT_STOPPED
+    return EXIT_DONE
 
 
 def _why_anew(found: StoredTask, workplace: Workplace, *, goes_on: bool) -> str:
@@ -241,11 +259,10 @@ async def _end_leftovers(home: Folders, clock: Clock) -> None:
         raise RefusedError(f"Can't stop a command of the last worker: {failed[0]}.")
 
 
-def _planned(
-    spec: RunSpec, workplace: Workplace, store: TaskStore, usual: Folders, most: float | None
-) -> RunPlan:
+def _planned(workplace: Workplace, store: TaskStore, usual: Folders, most: float | None) -> RunPlan:
     """The run of this task alone, which may cost `most`: its state says that all others are done.
     Blocks."""
+    spec = workplace.spec
     script = Path(spec.script) if spec.script else None
     options = Options(command="run").having(
         tasks=workplace.task_file,
@@ -268,7 +285,9 @@ def _planned(
     return replace(planned, launch=launch)
 
 
-async def _run(job: _Job, planned: RunPlan, clock: Clock, found: StoredTask) -> int:
+async def _run(job: _Job, planned: RunPlan, clock: Clock, found: StoredTask) -> None:
+    """Work through the task, and put its result into the store, unless it was stopped. Raises
+    LeaseLostError, RefusedError."""
     job.requests, job.spent = found.entry.requests, found.entry.spent_usd
     job.prices = planned.launch.config.prices
     shop = RunComposition(
@@ -279,29 +298,21 @@ async def _run(job: _Job, planned: RunPlan, clock: Clock, found: StoredTask) -> 
         around=lambda model, _: _StoredFirst(model, job),
     )
     job.runner = runner = shop.runner
-    with heeded_signals(job.stop):
-        ending = asyncio.create_task(_hard_end(job))
-        try:
-            if job.lease.is_lost:
-                raise LeaseLostError
+    try:
+        if not job.stopping.is_set():
             await runner.run()
-        finally:
-            ending.cancel()
-            await shop.close()
-    lease = job.lease
-    if lease.is_lost:
-        return EXIT_LOST
-    if job.stopped:
-        ended = f"stopped by a signal on {lease.stored.entry.host}"
-        await asyncio.to_thread(lambda: lease.finish(state="waiting", holder="", ended=ended))
-        return EXIT_STOPPED
+    finally:
+        await shop.close()
+    if job.lease.is_lost:
+        raise LeaseLostError
     if runner.fatal_class == "auth":
         raise RefusedError(runner.reason)
+    if job.stopped:
+        return
     last = await asyncio.to_thread(_last, job.workplace, planned.launch.folders, clock)
     done = {"state": "done", "spent_usd": job.spent, "requests": job.requests, "next_usd": 0.0}
-    await asyncio.to_thread(lambda: lease.finish(last, ended="", **done))
+    await asyncio.to_thread(lambda: job.lease.finish(last, ended="", **done))
     job.workplace.remove()
-    return EXIT_DONE
 
 
 def _sweep(store: TaskStore, run: str, folder: Path) -> None:

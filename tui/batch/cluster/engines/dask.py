@@ -264,7 +264,7 @@ def run_worker(words: str) -> str:
     key = str(worker.get_current_task())
     with TemporaryFile() as log:
         child = subprocess.Popen(
-            [sys.executable, "-m", "tui", *json.loads(words)],
+            [sys.executable, "-P", "-m", "tui", *json.loads(words)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -39,7 +39,7 @@ class LocalEngine:
             for key, words in commands.items():
                 with self._log(key).open("ab") as log:
                     started = subprocess.Popen(
-                        [sys.executable, "-m", "tui", *words],
+                        [sys.executable, "-P", "-m", "tui", *words],
                         stdin=subprocess.DEVNULL,
                         stdout=log,
                         stderr=log,
