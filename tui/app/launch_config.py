@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from tui.agent.launch import Access, Launch
@@ -41,14 +41,22 @@ _KEY_HINT = (
 )
 
 
-def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None = None) -> Launch:
+def prepare(
+    options: Options,
+    scratch: Path | None = None,
+    trusted: Trust | None = None,
+    *,
+    home: Folders | None = None,
+    settled: Mapping[str, Any] | None = None,
+) -> Launch:
     """Read everything that decides how to run. Blocks; raises ConfigError or UsageError.
 
     `scratch` takes the full tool results of a run that keeps nothing; `trusted` is what the person
-    said in this run, in the place of what is kept. The key is not looked for
+    said in this run, in the place of what is kept; `home` are the program's folders, None for the
+    usual ones. `settled` are settings that count whatever a file says. The key is not looked for
     here: a keyring may take seconds, and a screen must not wait.
     """
-    home = _home()
+    home = home or _home()
     log.to_file(home.log, debug=options.screen.verbose)
     root = workspace_of(options)
     if options.permissions.trust:
@@ -59,7 +67,7 @@ def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None
         workspace=root,
         allows=trusted.allows,
         env=os.environ,
-        overrides=options.overrides,
+        overrides={**(settled or {}), **options.overrides},
     )
     if options.models.practice_script is not None:
         from tui.provider.practice.script import read_script  # noqa: PLC0415 - seldom needed

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -38,6 +38,9 @@ from tui.permissions.gate import RulesOnly
 
 if TYPE_CHECKING:
     from tui.batch.batch_api import BatchApiRun
+    from tui.batch.cluster.driver import PlacedRunner
+
+    AnyRunner: TypeAlias = Runner | BatchApiRun | PlacedRunner
 
 _TO_DO = {"pending": "run", "interrupted": "run", "running": "run", "unmerged": "merge"}
 EXIT_DONE, EXIT_FAILED, EXIT_REFUSED, EXIT_INTERRUPTED = 0, 1, 3, 130
@@ -77,7 +80,7 @@ def print_notice(text: str) -> None:
         sys.stderr.flush()
 
 
-def exit_code(runner: Runner | BatchApiRun, state: RunState) -> int:
+def exit_code(runner: AnyRunner, state: RunState) -> int:
     """The exit code of a run that ended."""
     if runner.reason in {"interrupted", "paused"}:
         return EXIT_INTERRUPTED
@@ -117,6 +120,10 @@ def reset(options: Options) -> int:
         if state and state.batch:
             what = state.batch.id or "A message batch that may have been sent"
             lines.append(f"{what} continues at the server, and is billed.")
+        if state and state.placed:
+            from tui.batch.cluster.command import cancel  # noqa: PLC0415 - seldom needed
+
+            lines.append(cancel(state.placed, options))
     print_notice(f"Cleared run state in {shorten(folder.path)}.")
     for line in lines:
         print_notice(line)
@@ -223,14 +230,20 @@ async def _work(planned: RunPlan, options: Options) -> int:
     numbered = planned.at_once > 1 or options.batch.batch_api
     printer = _Printer(json_=options.json, total=len(planned.file.tasks), numbered=numbered)
     clock = SystemClock()
+    leave: Callable[[], None] | None = None
     if options.batch.batch_api:
         from tui.batch.batch_api import BatchApiRun  # noqa: PLC0415 - seldom needed
 
         shop = runner = BatchApiRun(planned, printer.show, clock=clock, cancel=options.batch.cancel)
+    elif options.batch.on:
+        from tui.batch.cluster.command import make_runner  # noqa: PLC0415 - seldom needed
+
+        shop = runner = await make_runner(planned, options, printer, clock)
+        leave = runner.leave
     else:
         shop = RunComposition(planned, printer.show, approver=RulesOnly(), clock=clock)
         runner = shop.runner
-    leave = runner.leave if isinstance(runner, Runner) else None
+        leave = runner.leave
     # a terminal that was closed leaves the tasks to the next run; a closed pipe stops them
     printer.on_lost = leave if leave and sys.stdout.isatty() else runner.stop
     if options.batch.retry_failed:
@@ -284,6 +297,6 @@ class _Printer:
             self.on_lost()
 
 
-def _stop(runner: Runner | BatchApiRun) -> None:
+def _stop(runner: AnyRunner) -> None:
     print_notice("Stopping and saving progress." if not runner.stopping else "Still saving.")
     runner.stop()

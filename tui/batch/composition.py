@@ -41,7 +41,7 @@ _SYSTEM = "You judge why a task of an automatic run failed. You answer with JSON
 class RunComposition:
     """Holds the runner of a run, and its agents. Must be closed at the end.
 
-    `approver` decides what the rules leave open.
+    `approver` decides what the rules leave open; `around` wraps the model, beneath the retries.
     """
 
     def __init__(
@@ -51,9 +51,10 @@ class RunComposition:
         *,
         approver: Approver,
         clock: Clock,
+        around: Callable[[Provider, Clock], Provider] | None = None,
     ) -> None:
         self._agents = TaskAgents(
-            planned.launch,
+            planned.launch.reached(around=around) if around else planned.launch,
             approver,
             clock,
             planned.stops.cost_usd,

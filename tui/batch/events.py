@@ -5,7 +5,7 @@ The events of the agents pass through with the index of their task, which counts
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import field
 
@@ -30,13 +30,14 @@ class RunStarted(WireFact, frozen=True, tag="run_started"):
 
 
 class TaskStarted(WireFact, frozen=True, tag="task_started"):
-    """An attempt begins; `attempt` counts from 1."""
+    """An attempt begins; `attempt` counts from 1. `host` is the machine, "" for this one."""
 
     task: int
     group: str
     text: str
     attempt: int
     session_id: str
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,12 @@ class RunFinished(WireFact, frozen=True, tag="run_finished"):
     usage: dict[str, int] = field(default_factory=dict[str, int])
     cost_usd: float | None = None
     tasks: tuple[TaskState, ...] = ()
+
+
+class EventSink(Protocol):
+    """Shows the events of a run."""
+
+    def show(self, event: BatchEvent) -> None: ...
 
 
 BatchEvent: TypeAlias = (

@@ -6,7 +6,9 @@ Also which boot file it has, and how its tasks are isolated.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -26,7 +28,7 @@ from tui.core.dataclass import dataclass, replace
 from tui.core.errors import UsageError, os_error_as
 from tui.core.files import read_small
 from tui.core.git.door import GitError
-from tui.core.paths import shorten
+from tui.core.paths import Folders, shorten
 from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX
 from tui.provider.prices import price_of
 from tui.settings.trust import Trust, items, undecided
@@ -104,12 +106,19 @@ class RunPlan:
     at_once: int = 1
 
 
-def plan(options: Options) -> RunPlan:
-    """Read everything that decides how to run. Blocks; raises UsageError, CredentialsError."""
+def plan(
+    options: Options,
+    *,
+    home: Folders | None = None,
+    settled: Mapping[str, Any] | None = None,
+    trusted: Trust | None = None,
+) -> RunPlan:
+    """Read everything that decides how to run; `home`, `settled` and `trusted` are as in
+    `launch_config.prepare`. Blocks; raises UsageError, CredentialsError."""
     assert options.batch.tasks is not None
     # Models are swapped between attempts only, and the limit of cost applies to the whole run.
     plain = options.having(fallback_models=(), max_cost=None, headless=True)
-    launch = launching.prepare(plain)
+    launch = launching.prepare(plain, trusted=trusted, home=home, settled=settled)
     config = launch.config
     named = options.models.fallback_models or config.fallback_models
     fallbacks = [launch.whole_name(name) for name in named]

@@ -55,11 +55,12 @@ def lines_of(event: BatchEvent, *, total: int = 0, numbered: bool = False) -> It
     match event:
         case RunStarted():
             yield from _begun(event)
-        case TaskStarted(task, group, text, attempt):
+        case TaskStarted(task, group, text, attempt, host=host):
+            on = f" on {host}" if host else ""
             if attempt == 1:
-                yield f"[{task + 1}/{total}] {one_line(f'{group}: {text}', _LINE)}"
+                yield f"[{task + 1}/{total}]{on} {one_line(f'{group}: {text}', _LINE)}"
             else:
-                yield f"  attempt {attempt}"
+                yield f"  attempt {attempt}{on}"
         case FromAgent(event=inner):
             yield from _agent_lines(inner)
         case facts.Notice(text):

@@ -20,6 +20,7 @@ from tui.batch.report import one_line
 from tui.batch.resumption import Resumption, resumption_of
 from tui.batch.state import (
     PARTIAL_CHARS,
+    PlacedRun,
     RunFolder,
     RunState,
     TaskBatch,
@@ -238,6 +239,12 @@ class RunStore:
     async def note_batch(self, batch: TaskBatch | None) -> None:
         """Save which message batch is waited for; None for none."""
         self.state = replace(self.state, batch=batch)
+        async with self._saving:
+            await asyncio.to_thread(self.folder.save, self.state)
+
+    async def note_placed(self, placed: PlacedRun | None) -> None:
+        """Save where the tasks are worked on; None for here."""
+        self.state = replace(self.state, placed=placed)
         async with self._saving:
             await asyncio.to_thread(self.folder.save, self.state)
 

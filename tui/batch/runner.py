@@ -9,11 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from msgspec.structs import replace
-
-from tui.batch import prompts
-from tui.batch.events import RunFinished, RunStarted, TaskMerged
+from tui.batch.events import RunFinished, RunStarted
 from tui.batch.group_session import GroupSession
+from tui.batch.merging import MergeQueue
 from tui.batch.run_context import RunContext, RunSetup
 from tui.batch.run_store import RunStore
 from tui.batch.state import RunFolder, RunState, TaskState, total_usage
@@ -23,7 +21,6 @@ from tui.batch.taskfile import UNGROUPED
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.git.door import GitError
-from tui.core.git.merge import MergeConflictError
 
 _NO_ISOLATION = "Neither jj nor git isolates tasks here: changes made by failed tasks stay."
 
@@ -41,7 +38,7 @@ class Runner:
         self.pausing = False
         self._left_agents: list[asyncio.Task[None]] = []
         self._groups: dict[tuple[int, int], GroupSession] = {}
-        self._conflicts: set[str] = set()
+        self._merging = MergeQueue(setup.worktrees)
         self._left: set[str] = set()
         self._skipped: set[int] = set()
         self._again = False
@@ -72,6 +69,11 @@ class Runner:
                     "A message batch of this run isn't done yet.",
                     hint="Continue with --batch-api, or forget it with --reset.",
                 )
+            if book.state.placed is not None:
+                raise UsageError(
+                    f"The tasks of this run are worked on elsewhere, by {book.state.placed.on}.",
+                    hint=f"Continue with --on {book.state.placed.on}, or forget it with --reset.",
+                )
             self._left = {task.worktree for task in book.state.tasks if task.worktree}
             if self._again:
                 await book.take_up_failed()
@@ -85,7 +87,7 @@ class Runner:
                 # agents that were left still write their records
                 await asyncio.gather(*self._left_agents)
                 await self._leave_groups(self._groups)
-            await self._merge(book, everything=True)
+            await self._merging.merge(book, setup.publish, None)
             await self._remove_worktrees(book)
         setup.publish(
             RunFinished(
@@ -276,55 +278,19 @@ class Runner:
             self._groups[key] = GroupSession(self.context, place, setup.models, alone)
         return self._groups[key]
 
-    # Merging
+    async def _merge(self, book: RunStore) -> None:
+        """Merge what is done in worktrees, each after those before it."""
 
-    async def _merge(self, book: RunStore, *, everything: bool = False) -> None:
-        """Merge what is done in worktrees, in the order of the file: a task waits for those before
-        it, unless `everything` is merged that can be."""
-        blocked: dict[str, int] = {}
-        for index in range(len(book.state.tasks)):
-            task = book.task(index)
-            if task.status == "unmerged" and task.worktree:
-                if task.worktree in blocked:
-                    why = f"Task {blocked[task.worktree] + 1} of its group has to be merged first."
-                    await self._unmerged(book, task, why)
-                elif task.worktree in self._conflicts or not await self._merge_one(book, task):
-                    blocked[task.worktree] = index
-            elif not everything and self._is_before_others(book, task):
-                return
+        def still_comes(task: TaskState) -> bool:
+            return self._is_before_others(book, task)
+
+        await self._merging.merge(book, self.setup.publish, still_comes)
 
     def _is_before_others(self, book: RunStore, task: TaskState) -> bool:
         """True if a task is being worked on, or will be in this run."""
         if task.index in self.running:
             return True
         return book.is_to_do(task) and task.index not in self._skipped
-
-    async def _merge_one(self, book: RunStore, task: TaskState) -> bool:
-        """Merge a task. False where it cannot be: the state says why, and what to do."""
-        name = task.worktree or ""
-        solved = task.error_class == "conflict"  # by now, as a later commit of the worktree
-        commit = "" if solved else task.change or ""
-        message = prompts.merge_message(task.index, task.task)
-        try:
-            await asyncio.to_thread(self.setup.worktrees.merge, name, commit, message)
-        except MergeConflictError as error:
-            self._conflicts.add(name)
-            await self._unmerged(book, task, str(error), "conflict")
-            return False
-        except GitError as error:
-            await self._unmerged(book, task, str(error))
-            return False
-        await book.rest(replace(task, status="completed", message=None, error_class=None))
-        self.setup.publish(TaskMerged(task.index, "completed", task.change, ""))
-        return True
-
-    async def _unmerged(
-        self, book: RunStore, task: TaskState, message: str, error_class: str | None = None
-    ) -> None:
-        """Note why a task is not merged, and report it once."""
-        if task.message != message or task.error_class != error_class:
-            await book.save(replace(task, message=message, error_class=error_class))
-            self.setup.publish(TaskMerged(task.index, "unmerged", task.change, message))
 
     async def _remove_worktrees(self, book: RunStore) -> None:
         """Remove the worktrees of tasks that hold nothing any more; the others are named."""

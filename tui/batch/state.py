@@ -91,15 +91,27 @@ class TaskBatch(msgspec.Struct, frozen=True, kw_only=True):
         return {id_: one for id_, one in self.sessions.items() if id_ not in taken}
 
 
+class PlacedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run whose tasks are placed on machines by the engine `on`: its name in the `store`. `keys`
+    are the groups of tasks there, each with its indexes; `taken` those whose results are here."""
+
+    run: str
+    store: str
+    on: str
+    keys: dict[str, tuple[int, ...]]
+    taken: tuple[str, ...] = ()
+
+
 class RunState(msgspec.Struct, frozen=True, kw_only=True):
     """A run of one task file. `sha256` is of its groups and texts; `batch` is the message batch
-    whose results are waited for."""
+    whose results are waited for, `placed` where its tasks are worked on if not here."""
 
     task_file: str
     sha256: str
     started_at: str
     tasks: tuple[TaskState, ...]
     batch: TaskBatch | None = None
+    placed: PlacedRun | None = None
 
     def with_task(self, changed: TaskState) -> RunState:
         """The state with one task replaced."""

@@ -20,7 +20,7 @@ from tui.core.git.door import GitError
 from tui.core.git.merge import MergeConflictError, conflicts_in, finish_merge, merge
 from tui.core.git.removal import remove
 from tui.core.git.repository import Repository
-from tui.core.git.worktree import UseLock, in_use
+from tui.core.git.worktree import UseLock, Worktree, branch_for, in_use
 from tui.core.git.worktree_state import state_of
 from tui.core.paths import shorten
 
@@ -101,16 +101,20 @@ class TaskWorktrees:
         return self.enter(name) if name in self._repository().names() else None
 
     def merge(self, name: str, commit: str, message: str) -> None:
-        """Merge what a worktree has, up to `commit`, "" for all. Nothing is done where the branch
-        has it already. Raises GitError; the branch is then as before."""
+        """Merge what a worktree has, up to `commit`, "" for all. One that has only a branch so far
+        is made if both sides changed the same. Nothing is done where the run's branch has it
+        already. Raises GitError; the branch is then as before."""
         repository = self._repository()
-        tree = repository.enter(name, self.target).tree
-        wanted = commit or tree.checkout.commit()
+        made = repository.get(name)
+        tree = made or _unmade(repository, name)
+        own = "HEAD" if made else f"refs/heads/{branch_for(name)}"
+        wanted = commit or tree.checkout.commit(own)
         if Checkout.of(tree.origin).has(wanted):
             return
         try:
             merge(tree, wanted, message=message, beside=repository.beside)
         except MergeConflictError as error:
+            tree = repository.enter(name, self.target).tree
             raise MergeConflictError(
                 error.message,
                 hint=f"Solve it in {shorten(tree.path)}: git merge {tree.base}, then commit. "
@@ -141,6 +145,11 @@ class TaskWorktrees:
         try:
             repository = self._repository()
             if (tree := repository.get(name)) is None:
+                branch = branch_for(name)
+                if (commit := repository.here.commit(f"refs/heads/{branch}")) and (
+                    repository.here.has(commit)
+                ):
+                    repository.here.git("branch", "-q", "-D", branch)
                 return ""
             state = state_of(tree)
             if not state.is_empty:
@@ -155,3 +164,9 @@ class TaskWorktrees:
         return replace(
             repository, beside=excluded_paths(repository.top, self.target, self.task_file)
         )
+
+
+def _unmade(repository: Repository, name: str) -> Worktree:
+    """What only a branch has so far, as if it were a worktree."""
+    here = repository.here
+    return Worktree(name, here, here.top, here.branch)

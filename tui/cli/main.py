@@ -233,6 +233,8 @@ def _wants_screen(options: Options) -> bool:
 _RUN_BY = {
     "completion": "tui.cli.completion",
     "replay": "tui.batch.replay.command",
+    "work": "tui.batch.cluster.worker",
+    "cluster": "tui.batch.cluster.deployment",
     "schema": "tui.cli.schema",
     "self-test": "tui.cli.self_test",
     "sessions": "tui.cli.sessions",

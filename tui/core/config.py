@@ -436,6 +436,12 @@ class Batch(_Section, frozen=True, kw_only=True):
         When.RUN,
     ] = False
     sign: Annotated[bool, "Signatures: Sign task commits as git would.", When.RUN] = False
+    lease_s: Annotated[
+        Seconds,
+        "Lost worker: Seconds without a sign of life after which a task on another machine is "
+        "given to another worker.",
+        When.RUN,
+    ] = 90
 
 
 class Price(_Section, frozen=True, kw_only=True):

@@ -13,6 +13,8 @@ CommandName: TypeAlias = Literal[
     "chat",
     "run",
     "replay",
+    "work",
+    "cluster",
     "sessions",
     "mcp",
     "plugin",
@@ -120,7 +122,9 @@ class PrintOptions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOptions:
     """A run of a task file, or a replay of a suite; `add` are sessions whose prompts are added to
-    it."""
+    it. `on` is the engine that places the tasks on machines, `store` the address of what they
+    share, `remote` the program there, and `scratch` the folder of a worker's tasks;
+    `insecure_cluster`: a cluster may be reached without encryption."""
 
     tasks: Path | None = None
     status: bool = False
@@ -134,6 +138,11 @@ class BatchOptions:
     add: tuple[str, ...] = ()
     agents_md: str | None = None
     junit: Path | None = None
+    on: str | None = None
+    store: str | None = None
+    remote: str | None = None
+    insecure_cluster: bool = False
+    scratch: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -199,6 +199,10 @@ _RUN_LIMITS = (
     _flag("--max-time TIME", "start nothing after this time: 90s, 45m, 8h"),
 )
 
+_INSECURE = _flag(
+    "--insecure-cluster", "let anyone on the network run programs on the Dask cluster's machines"
+)
+
 MAIN = Command(
     (),
     "A full-screen terminal agent. Sends PROMPT first.",
@@ -304,6 +308,14 @@ COMMANDS = (
             *_group("Limits", *_RUN_LIMITS),
             _flag("--parallel N", "work on N groups of tasks at a time, in git worktrees"),
             _flag(
+                "--on ENGINE",
+                "place the tasks on machines: local, slurm, ssh:HOST,HOST=N, or a Dask cluster's "
+                "tls://…",
+            ),
+            _flag("--store PATH|URL", "with --on: the bare git repository that all of them reach"),
+            _flag("--remote COMMAND", "with --on ssh: the program there, if not holdfast"),
+            _INSECURE,
+            _flag(
                 "--batch-api",
                 "send the tasks as questions without tools, in one message batch at half price",
             ),
@@ -345,6 +357,21 @@ COMMANDS = (
             _JSON,
         ),
         Positional("SUITE", "suite", "the file of the suite (TOML)", "file"),
+    ),
+    Command(
+        ("work",),
+        "work on one task of a run on many machines; started by its engine",
+        (
+            _flag("--store PATH|URL", "the run's store"),
+            _flag("--scratch DIR", "a folder for its files, the same on every machine"),
+        ),
+        Positional("RUN/TASK", "target", "the task's name in the store"),
+    ),
+    Command(
+        ("cluster", "up"),
+        "start a Dask cluster and print its address; Ctrl+C ends it",
+        (_INSECURE,),
+        Positional("FILE", "target", "its deployment (TOML)", "file"),
     ),
     _sessions(
         "list",
@@ -681,6 +708,7 @@ COMMANDS = (
 GROUPS = {
     "sessions": "list, search, check, repair, move and export sessions",
     "mcp": "add, list and remove MCP servers, and sign in to them",
+    "cluster": "start a Dask cluster for run --on",
     "plugin": "add, list and remove plugins",
 }
 

@@ -150,8 +150,16 @@ def _run(where: Path, args: tuple[str, ...], env: Mapping[str, str], stdin: str 
         if ".lock': File exists" not in message:
             break
         sleep(_LOCK_WAIT_S)
-    lines = [line for line in message.splitlines() if line.startswith(("fatal:", "error:"))]
-    raise GitError(f"git {args[0]} failed: {(lines or message.splitlines())[0]}")
+    raise GitError(f"git {args[0]} failed: {_reason(message)}")
+
+
+def _reason(message: str) -> str:
+    """The line of git's errors that says most."""
+    before, unreachable, _ = message.partition("\nfatal: Could not read from remote repository")
+    lines = message.splitlines()
+    if unreachable:
+        return before.splitlines()[-1]  # what ssh said, below a greeting of the host
+    return ([line for line in lines if line.startswith(("fatal:", "error:"))] or lines)[0]
 
 
 def _done(

@@ -53,9 +53,9 @@ _ALL = 1 << 30
 """More characters than a line can have: nothing was pasted."""
 
 SUBCOMMANDS = (
-    *("run", "replay", "sessions", "bisect", "import-settings", "blame", "usage", "report"),
-    *("rescue", "mcp", "plugin", "acp", "ps", "attach", "logs", "stop", "doctor", "self-test"),
-    *("tour", "drill", "help", "completion", "schema"),
+    *("run", "replay", "work", "cluster", "sessions", "bisect", "import-settings", "blame"),
+    *("usage", "report", "rescue", "mcp", "plugin", "acp", "ps", "attach", "logs", "stop"),
+    *("doctor", "self-test", "tour", "drill", "help", "completion", "schema"),
 )
 """First words that do not open the full screen, as listed in `tui.app.options.flags`."""
 

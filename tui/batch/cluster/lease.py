@@ -1,0 +1,287 @@
+"""A worker's hold on its task: taken, renewed, and lost, by moving one ref of the store.
+
+Whoever moved the ref last has the task. A worker that could not move it for too long by its own
+clock sends no request before it has moved it again; one whose ref was moved by another has lost
+the task, and ends. Clocks of different machines are never compared.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from tui.batch.cluster.entry import Refusal, TaskEntry
+from tui.batch.cluster.task_store import TASKS, StoreError, TaskStore
+from tui.batch.cluster.workplace import TaskSnapshot
+from tui.core.clock import Clock, SystemClock
+from tui.core.dataclass import dataclass
+
+LOSSES: Final = 3
+"""Workers that a task may lose before it is given up."""
+_BOOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+class SuspendAwareClock(SystemClock):
+    """The real clock, whose seconds pass while the process is stopped or the machine sleeps."""
+
+    def monotonic(self) -> float:
+        return time.clock_gettime(_BOOT)
+
+
+@dataclass(frozen=True, slots=True)
+class LeasePace:
+    """The times of a lease, in seconds, from the one that the run's settings name: `lost`, without
+    a change as one reader saw it, after which a running task counts as lost."""
+
+    lost: float
+
+    @property
+    def renewed(self) -> float:
+        """The time after which a worker renews its lease."""
+        return self.lost * 0.3
+
+    @property
+    def safe(self) -> float:
+        """The time since the last renewal after which nothing is sent without another one."""
+        return self.lost * 0.6
+
+    @property
+    def poll(self) -> float:
+        """The time between two looks at the ref: a cancelled task ends within twice that."""
+        return min(5.0, self.lost / 18)
+
+
+class LeaseLostError(Exception):
+    """Another worker has the task, or it was cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTask:
+    """A task as the store has it: the commit, and the state in it."""
+
+    commit: str
+    entry: TaskEntry
+
+
+def ref_of(run: str, key: str) -> str:
+    """The ref of a task."""
+    return f"{TASKS}{run}/{key}"
+
+
+def read_task(store: TaskStore, ref: str) -> StoredTask:
+    """Read a task from the store. Raises StoreError, EntryError."""
+    commit = store.refs(ref).get(ref)
+    if commit is None:
+        raise StoreError(f"The store has no task {ref.removeprefix(TASKS)}.")
+    store.fetch([commit])
+    return StoredTask(commit, store.entry(commit))
+
+
+def change(store: TaskStore, ref: str, found: StoredTask, **changes: Any) -> StoredTask | None:
+    """Move a task to another state, with its files as they are. None where somebody else moved
+    it meanwhile. Raises StoreError."""
+    number = found.entry.number + 1
+    entry = msgspec.structs.replace(found.entry, number=number, **changes)
+    commit = store.commit(entry.to_message(), upon=found.commit, works=_work(store, found))
+    return StoredTask(commit, entry) if store.move({ref: (found.commit, commit)}) else None
+
+
+def refuse(store: TaskStore, ref: str, reason: str) -> None:
+    """Say in the store why this machine can't take a task: that is no attempt."""
+    while not (found := read_task(store, ref)).entry.is_over:
+        said = Refusal(host=socket.gethostname(), reason=reason)
+        if change(store, ref, found, refusals=(*found.entry.refusals, said)[-20:]):
+            return
+
+
+def lost(store: TaskStore, ref: str, found: StoredTask, why: str) -> StoredTask | None:
+    """Take a task from a worker that is gone: it waits for the next one, or is given up. None
+    where it was moved meanwhile."""
+    return change(store, ref, found, **_without(found.entry, why))
+
+
+def _without(entry: TaskEntry, why: str) -> dict[str, Any]:
+    """What changes in a task's state when its worker is gone."""
+    return {
+        "state": "given_up" if entry.losses + 1 >= LOSSES else "waiting",
+        "ended": f"{why} on {entry.host}" if entry.host else why,
+        "losses": entry.losses + 1,
+        "reserved_usd": entry.reserved_usd + entry.next_usd,
+        "next_usd": 0.0,
+        "holder": "",
+    }
+
+
+def _work(store: TaskStore, found: StoredTask) -> Sequence[str]:
+    """The commits that a state's files lie in: the next one has them, too."""
+    return store.parents(found.commit)[1:] if found.entry.head else []
+
+
+class LeaseHolder(Protocol):
+    """The worker that holds a lease. Both are called from the lease's thread."""
+
+    def lose(self) -> None:
+        """The lease is gone; called once."""
+        ...
+
+    def poll(self) -> None:
+        """The store was read just now. May raise StoreError."""
+        ...
+
+
+class Lease:
+    """The hold on the task of `ref`. `take` first; from then on a thread renews it, and tells the
+    `holder` when it is gone. All else blocks."""
+
+    def __init__(
+        self, store: TaskStore, ref: str, pace: LeasePace, clock: Clock, holder: LeaseHolder
+    ) -> None:
+        self._store, self._ref, self._pace = store, ref, pace
+        self._clock, self._holder = clock, holder
+        self._moving = threading.Lock()
+        self._over = threading.Event()
+        self._at: StoredTask | None = None
+        self._place = ""
+        self._objects: Path | None = None
+        self._renewed = 0.0
+        self.is_lost = False
+
+    @property
+    def stored(self) -> StoredTask:
+        """The task as this worker last put it into the store."""
+        assert self._at is not None
+        return self._at
+
+    @property
+    def is_held(self) -> bool:
+        """True from `take` until it is lost, or was finished."""
+        return self._at is not None and not self._over.is_set()
+
+    def take(self, place: str, *, wait: Callable[[float], None] = time.sleep) -> StoredTask | None:
+        """Take the task; returns it as it was found. None where it is over, or somebody else has
+        it. One that another worker seems to have is watched until its state changes, or long
+        enough to count as lost."""
+        found = read_task(self._store, self._ref)
+        began = self._clock.monotonic()
+        while not found.entry.is_over and not found.entry.cancelled:
+            entry = found.entry
+            if entry.state == "running":
+                if self._clock.monotonic() - began < self._pace.lost:
+                    wait(self._pace.poll)
+                    now = read_task(self._store, self._ref)
+                    if now.commit != found.commit and now.entry.state == "running":
+                        return None
+                else:
+                    now = lost(self._store, self._ref, found, "the worker was gone")
+                    now = now or read_task(self._store, self._ref)
+                found = now
+                continue
+            if self._begin(found, place):
+                return found
+            found = read_task(self._store, self._ref)
+        return None
+
+    def _begin(self, found: StoredTask, place: str) -> bool:
+        before = self._clock.monotonic()
+        entry = found.entry
+        at = change(
+            self._store,
+            self._ref,
+            found,
+            state="running",
+            attempt=entry.attempt + 1,
+            holder=secrets.token_hex(8),
+            host=socket.gethostname(),
+        )
+        if at is None:
+            return False
+        self._at, self._renewed, self._place = at, before, place
+        threading.Thread(target=self._keep, name="lease", daemon=True).start()
+        return True
+
+    def _keep(self) -> None:
+        """Renew the lease for as long as it is held, and notice when it is not."""
+        while not self._over.wait(self._pace.poll):
+            try:
+                if self._clock.monotonic() - self._renewed > self._pace.renewed:
+                    self.renew()
+                elif not self._is_held():
+                    self._lose()
+                self._holder.poll()
+            except StoreError:
+                continue  # what is next sent waits for it
+            except LeaseLostError:
+                return
+
+    def _is_held(self) -> bool:
+        """True if the store has the task as this worker last put it there."""
+        with self._moving:
+            return self._store.refs(self._ref).get(self._ref) == self.stored.commit
+
+    def _lose(self) -> None:
+        if not self.is_lost and not self._over.is_set():
+            self.is_lost = True
+            self._over.set()
+            self._holder.lose()
+
+    def renew(self) -> None:
+        """Say that the work goes on. Raises LeaseLostError, StoreError."""
+        self._move()
+
+    def put(self, snapshot: TaskSnapshot, **changes: Any) -> None:
+        """Put the task's present state into the store; that renews the lease. A store that can't
+        be reached is waited for. Raises LeaseLostError."""
+        self._move(snapshot, patient=True, **changes)
+
+    @property
+    def is_fresh(self) -> bool:
+        """True if nobody can have taken the task meanwhile, by this machine's own clock."""
+        return not self.is_lost and self._clock.monotonic() - self._renewed < self._pace.safe
+
+    def finish(self, snapshot: TaskSnapshot | None = None, **changes: Any) -> None:
+        """Put the task's last state into the store, and hold it no longer. Raises
+        LeaseLostError."""
+        self._move(snapshot, patient=True, **changes)
+        self._over.set()
+
+    def fail(self, why: str) -> None:
+        """Give the task back after a failure that is no task's. Raises LeaseLostError."""
+        self.finish(**_without(self.stored.entry, why))
+
+    def _move(
+        self, snapshot: TaskSnapshot | None = None, *, patient: bool = False, **changes: Any
+    ) -> None:
+        with self._moving:
+            if self.is_lost:
+                raise LeaseLostError
+            at = self.stored
+            entry = msgspec.structs.replace(at.entry, number=at.entry.number + 1, **changes)
+            works, files = _work(self._store, at), None
+            if snapshot is not None:
+                entry = msgspec.structs.replace(entry, head=snapshot.head, place=self._place)
+                works, files, self._objects = snapshot.works, snapshot.files, snapshot.objects
+            objects = self._objects
+            commit = self._store.commit(
+                entry.to_message(), upon=at.commit, works=works, files=files, objects=objects
+            )
+            while True:
+                before = self._clock.monotonic()
+                try:
+                    held = self._store.move({self._ref: (at.commit, commit)}, objects)
+                except StoreError:
+                    if not patient or self._over.wait(self._pace.poll):
+                        raise
+                    continue
+                break
+            if held:
+                self._at, self._renewed = StoredTask(commit, entry), before
+                return
+        self._lose()
+        raise LeaseLostError

@@ -1,0 +1,93 @@
+"""The result of a task in the store, brought to where the run began. Blocks.
+
+Its commits become a branch of the run's repository, its sessions sessions of this machine.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from tui.app.packs.unpack import unpack
+from tui.batch.cluster.lease import StoredTask
+from tui.batch.cluster.task_store import StoreError, TaskStore
+from tui.batch.cluster.worker import PACKS
+from tui.batch.state import RUN_DIR, RunState, TaskState
+from tui.core.clock import Clock
+from tui.core.dataclass import dataclass, field
+from tui.core.errors import HoldfastError, os_error_as
+from tui.core.git.checkout import Checkout
+from tui.core.git.worktree import branch_for
+from tui.core.paths import Folders
+
+_STATE = "private/run/state.json"
+_LOGS = "private/run/logs/"
+
+
+@dataclass(slots=True)
+class Result:
+    """The states of a group's tasks, and what could not be brought along, in sentences."""
+
+    tasks: tuple[TaskState, ...]
+    problems: list[str] = field(default_factory=list[str])
+
+
+def take(
+    store: TaskStore,
+    found: StoredTask,
+    indexes: tuple[int, ...],
+    target: Path,
+    worktree: str,
+    *,
+    folders: Folders,
+    clock: Clock,
+) -> Result:
+    """Bring a finished task to `target`: its commits as the branch of a `worktree` that is made
+    only if they can't be merged. Raises StoreError, GitError. Taking it twice changes nothing."""
+    commit = found.commit
+    state = msgspec.json.decode(store.read(commit, _STATE), type=RunState)
+    mine = [task for task in state.tasks if task.index in indexes]
+    checkout = Checkout.of(target)
+    wanted = store.parents(commit)[1:]
+    fetch = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc")
+    checkout.git(*fetch, str(store.mirror), *wanted, env={"GIT_ALLOW_PROTOCOL": "file"})
+    for ref, aim in json.loads(store.read(commit, "refs.json")).items():
+        if str(ref).startswith("refs/holdfast/"):
+            checkout.git("update-ref", ref, aim)
+    made = any(task.change and task.status == "completed" for task in mine)
+    if made:
+        checkout.git("update-ref", f"refs/heads/{branch_for(worktree)}", found.entry.head)
+    result = Result(tuple(_placed(task, worktree) for task in mine))
+    for path in store.files(commit, _LOGS):
+        place = target / RUN_DIR / "logs" / path.removeprefix(_LOGS)
+        with os_error_as(StoreError, f"Can't write {place}"):
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            place.write_bytes(store.read(commit, path))
+    result.problems += _sessions(store, commit, target, folders, clock)
+    return result
+
+
+def _placed(task: TaskState, worktree: str) -> TaskState:
+    """A task's state as it is here: what it has committed is to be merged."""
+    if task.status == "completed" and task.change:
+        return msgspec.structs.replace(task, status="unmerged", worktree=worktree)
+    return msgspec.structs.replace(task, worktree=None)
+
+
+def _sessions(
+    store: TaskStore, commit: str, target: Path, folders: Folders, clock: Clock
+) -> Iterator[str]:
+    with TemporaryDirectory(prefix="holdfast-") as folder:
+        for path in store.files(commit, f"{PACKS}/"):
+            file = Path(folder) / path.rpartition("/")[2]
+            try:
+                file.write_bytes(store.read(commit, path))
+                unpacked = unpack(file, target, folders=folders, clock=clock)
+            except (HoldfastError, OSError) as error:
+                yield f"A session of the task stays in the store: {error}"
+                continue
+            yield from unpacked.problems

@@ -1,0 +1,75 @@
+"""Waits that a server has asked for, told to all workers that use the same API key. Blocks.
+
+They stand in the store under a fingerprint of the key, salted with the run's name, for each model.
+A wait is a span, and begins when a reader first sees it: clocks are not compared.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+
+import msgspec
+
+from tui.batch.cluster.task_store import WAITS, TaskStore
+from tui.core.clock import Clock
+
+_SUBJECT = "holdfast: waits for a server\n\n"
+
+
+class _Wait(msgspec.Struct, frozen=True):
+    """A wait of some seconds; `id` tells it from another one as long."""
+
+    seconds: float
+    id: str
+
+
+def fingerprint(run: str, key: str) -> str:
+    """A name of an API key that tells nothing of it."""
+    return hmac.new(run.encode(), key.encode(), "sha256").hexdigest()[:20]
+
+
+class SharedWaits:
+    """What holders of one API key wait for. `clock` is read by this process alone."""
+
+    def __init__(self, store: TaskStore, run: str, key: str, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._ref = f"{WAITS}{run}/{fingerprint(run, key)}"
+        self._commit = ""
+        self._known: dict[str, _Wait] = {}
+        self._until: dict[str, float] = {}
+
+    def remaining_s(self, model: str) -> float:
+        """The seconds that requests to a model have to wait still."""
+        return max(0.0, self._until.get(model, 0.0) - self._clock.monotonic())
+
+    def read(self) -> None:
+        """Take in what others were asked to wait. Raises StoreError."""
+        commit = self._store.refs(self._ref).get(self._ref, "")
+        if commit == self._commit:
+            return
+        self._store.fetch([commit])
+        self._take(commit)
+
+    def _take(self, commit: str) -> None:
+        body = self._store.message(commit).partition("\n\n")[2]
+        waits = msgspec.json.decode(body, type=dict[str, _Wait])
+        for model, wait in waits.items():
+            if self._known.get(model) != wait:
+                self._until[model] = max(
+                    self._until.get(model, 0.0), self._clock.monotonic() + wait.seconds
+                )
+        self._commit, self._known = commit, waits
+
+    def tell(self, model: str, wait_s: float) -> None:
+        """Tell the others of a wait. Raises StoreError."""
+        for _ in range(5):
+            self.read()
+            if self.remaining_s(model) >= wait_s - 1.0:
+                return  # somebody has told it
+            waits = {**self._known, model: _Wait(wait_s, secrets.token_hex(6))}
+            message = _SUBJECT + msgspec.json.encode(waits).decode() + "\n"
+            made = self._store.commit(message)
+            if self._store.move({self._ref: (self._commit, made)}):
+                self._take(made)
+                return

@@ -1,0 +1,33 @@
+"""How often workers were started that never took their task: each next one waits longer. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tui.batch.cluster.entry import TaskEntry
+
+FREE: Final = 3
+"""Workers of a task that are started without a wait."""
+_FIRST_S: Final = 15.0
+_MOST_S: Final = 300.0
+
+
+class WorkerStarts:
+    """The starts of workers by task, since a worker last took it."""
+
+    def __init__(self) -> None:
+        self._starts: dict[str, tuple[int, int, float]] = {}
+        """The attempts that a task had, the workers started since, and when the last one was."""
+
+    def is_due(self, entry: TaskEntry, now: float) -> bool:
+        """True if a worker may be started for a waiting task."""
+        attempt, count, last = self._starts.get(entry.key, (entry.attempt, 0, now))
+        if attempt != entry.attempt or count < FREE:
+            return True
+        return now - last >= min(_MOST_S, _FIRST_S * 2 ** (count - FREE))
+
+    def note(self, entry: TaskEntry, now: float) -> None:
+        """A worker is started."""
+        attempt, count, _ = self._starts.get(entry.key, (entry.attempt, 0, now))
+        same = attempt == entry.attempt
+        self._starts[entry.key] = entry.attempt, count + 1 if same else 1, now

@@ -1,0 +1,265 @@
+"""A task's folder on the machine that works on it: made from the store, and put into it. Blocks.
+
+    work/    an ordinary checkout, on the branch of the run, at the commit it had come to
+    data/    sessions and full outputs of the task alone, as in the platform's data folder
+
+It always has the same path, on every machine where it can: the model has read it, so only there
+can a lost task go on as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from tui.batch.cluster.entry import TaskEntry
+from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, RunSpec
+from tui.batch.cluster.task_store import StoreError, TaskStore
+from tui.batch.git import RUNNING
+from tui.batch.isolation import excluded_paths
+from tui.batch.state import RUN_DIR, RunState, TaskState, named
+from tui.core.dataclass import dataclass, field
+from tui.core.errors import os_error_as
+from tui.core.files import read_small
+from tui.core.git.checkout import Checkout
+from tui.core.git.door import git
+from tui.core.git.snapshot import changed_paths, commit_tree, paths_between, put_back, tree_of
+from tui.core.paths import Folders
+from tui.core.private_files import private_folder
+from tui.core.workspace import PRIVATE_DIR
+
+_REFS: Final = "refs.json"
+_KEPT: Final = ("refs/holdfast/", RUNNING)
+"""Refs that are part of a task: what its failed attempts had done, and where it began."""
+_SKIPPED: Final = (".lock", ".tmp", ".draft", "/lock")
+_PIECE: Final = "{:012d}"
+_FILE_MAX: Final = 1 << 33
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSnapshot:
+    """A task's state as it goes into the store: `files` that are new or changed, by their paths in
+    the tree, None for one that is gone, and the commits that hold its `works`, first that of all
+    its files as they are, made upon `head`. `objects` is where these commits are."""
+
+    files: Mapping[str, bytes | None]
+    works: tuple[str, ...]
+    head: str
+    objects: Path
+
+
+@dataclass(slots=True)
+class Workplace:
+    """The folder of one task at `place`, for a run of `spec`. `make` first."""
+
+    place: Path
+    spec: RunSpec
+    _known: dict[str, tuple[int, int]] = field(default_factory=dict[str, "tuple[int, int]"])
+    """Size and time of each file when it was last put into the store."""
+
+    @property
+    def top(self) -> Path:
+        """The top of the checkout."""
+        return self.place / "work"
+
+    @property
+    def target(self) -> Path:
+        """The folder in which the tasks work."""
+        return self.top / self.spec.inside
+
+    @property
+    def objects(self) -> Path:
+        """The folder of the checkout's own objects."""
+        return self.top / ".git" / "objects"
+
+    @property
+    def task_file(self) -> Path:
+        """The task file, where no task can commit it."""
+        named = self.spec.task_file
+        return self.top / named if named else self.target / PRIVATE_DIR / TASK_FILE
+
+    def folders(self, usual: Folders) -> Folders:
+        """The program's folders for this task: its data is its own."""
+        return Folders(self.place / "data", usual.config, usual.cache, usual.log)
+
+    def make(self, store: TaskStore, run: str, commit: str, entry: TaskEntry) -> bool:
+        """Make the folder anew: from the state of the task in `commit`, else as every task begins.
+        `run` is the commit of the run. True if the task goes on where it was. Raises StoreError,
+        GitError."""
+        goes_on = bool(entry.head) and entry.place == str(self.place)
+        with os_error_as(StoreError, f"Can't make {self.place}"):
+            for name in ("work", "data"):
+                shutil.rmtree(self.place / name, ignore_errors=True)
+                (self.place / name).mkdir(mode=0o700, parents=True)
+        self._check_out(store, entry.head if goes_on else self.spec.base)
+        if entry.head:
+            self._restore(store, commit, work=goes_on)
+        if goes_on:
+            self._put_work(store.parents(commit)[1], entry.head)
+        private_folder(self.target / PRIVATE_DIR)
+        if not goes_on:
+            state = msgspec.json.decode(store.read(run, STATE_FILE), type=RunState)
+            here = replace(
+                state,
+                task_file=named(self.task_file),
+                tasks=tuple(_for(entry, task) for task in state.tasks),
+            )
+            self._write(self.target / RUN_DIR / STATE_FILE, msgspec.json.encode(here))
+        self._write(self.task_file, store.read(run, TASK_FILE))
+        if self.spec.boot:
+            self._write(self.target / PRIVATE_DIR / BOOT_FILE, store.read(run, BOOT_FILE))
+        return goes_on
+
+    def snapshot(self) -> TaskSnapshot:
+        """The task's state as it is now. Raises GitError, StoreError."""
+        checkout = Checkout.of(self.top)
+        head = checkout.commit()
+        out = excluded_paths(self.top, self.target, self.task_file)
+        changed = [
+            path
+            for path in sorted(changed_paths(checkout))
+            if not any(path == one or path.startswith(f"{one}/") for one in out)
+        ]
+        work = head
+        if changed:
+            tree = tree_of(checkout, head, changed)
+            work = commit_tree(checkout, tree, [head], "holdfast: work so far\n")
+        refs = dict(self._refs(checkout))
+        files = dict(self._changed_files())
+        files[_REFS] = json.dumps(refs, sort_keys=True).encode()
+        return TaskSnapshot(
+            files, (work, *sorted({*refs.values()} - {work, head})), head, self.objects
+        )
+
+    def remove(self) -> None:
+        """Remove all of it: the store has what counts."""
+        shutil.rmtree(self.place, ignore_errors=True)
+
+    # Making it
+
+    def _check_out(self, store: TaskStore, start: str) -> None:
+        top, branch = self.top, self.spec.branch
+        git(top, "init", "-q", "-b", branch, str(top))
+        self._write(self.objects / "info" / "alternates", f"{store.mirror}/objects\n".encode())
+        for name, value in self.spec.identity.items():
+            who, _, what = name.removeprefix("GIT_").partition("_")
+            if who == "AUTHOR":
+                git(top, "config", f"user.{what.lower()}", value)
+        git(top, "update-ref", f"refs/heads/{branch}", start)
+        git(top, "reset", "-q", "--hard")
+
+    def _restore(self, store: TaskStore, commit: str, *, work: bool) -> None:
+        """Put the task's own files back; those of its record alone, unless its `work` goes on."""
+        pieces: dict[str, list[str]] = {}
+        for path in store.files(commit):
+            whole, _, last = path.rpartition("/")
+            grown = whole.endswith(".jsonl") and last.isdigit()
+            pieces.setdefault(whole if grown else path, []).append(path)
+        for path, parts in pieces.items():
+            room, _, rest = path.partition("/")
+            if room == "private" and not work:
+                self._known[path] = 0, 0  # gone, as the next snapshot says
+                continue
+            data = b"".join(store.read(commit, part) for part in sorted(parts))
+            if room in {"data", "private"}:
+                folder = self.place / "data" if room == "data" else self.target / PRIVATE_DIR
+                self._write(folder / rest, data)
+                self._known[path] = len(data), 0
+            elif path == _REFS:
+                for ref, aim in json.loads(data).items():
+                    if ref != RUNNING or work:
+                        git(self.top, "update-ref", ref, aim)
+
+    def _put_work(self, work: str, head: str) -> None:
+        """Make the files as they were when the task was lost."""
+        if work == head:
+            return
+        checkout = Checkout.of(self.top)
+        put_back(checkout, work, paths_between(checkout, head, work))
+        checkout.git("reset", "-q")
+
+    def _write(self, path: Path, data: bytes) -> None:
+        with os_error_as(StoreError, f"Can't write {path}"):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.write_bytes(data)
+
+    # Looking at it
+
+    def _refs(self, checkout: Checkout) -> Iterator[tuple[str, str]]:
+        words = ("for-each-ref", "--format=%(refname) %(objectname)", "refs/holdfast/")
+        for line in checkout.git(*words).splitlines():
+            ref, _, commit = line.partition(" ")
+            yield ref, commit
+        if began := checkout.commit(RUNNING):
+            yield RUNNING, began
+
+    def _changed_files(self) -> Iterator[tuple[str, bytes | None]]:
+        """Yield the files of record and run that have changed since the last time. What is only
+        appended to goes in pieces."""
+        seen = set[str]()
+        private = self.target / PRIVATE_DIR
+        rooms = {
+            "data/sessions": self.place / "data" / "sessions",
+            "data/outputs": self.place / "data" / "outputs",
+            **{f"private/{one.name}": one for one in _folders_in(private)},
+        }
+        for room, folder in rooms.items():
+            for file in _files_in(folder):
+                path = f"{room}/{file.relative_to(folder)}"
+                seen.add(path)
+                yield from self._changed_file(path, file)
+        for path in [*self._known]:
+            if path not in seen:
+                del self._known[path]
+                yield path, None
+
+    def _changed_file(self, path: str, file: Path) -> Iterator[tuple[str, bytes | None]]:
+        try:
+            state = file.stat()
+            size, before = state.st_size, self._known.get(path, (0, 0))
+            if (size, state.st_mtime_ns) == before:
+                return
+            data, _ = read_small(file, limit=_FILE_MAX, follow=False)
+        except OSError:
+            return
+        if not path.endswith(".jsonl"):
+            self._known[path] = size, state.st_mtime_ns
+            yield path, data
+            return
+        begin = before[0]
+        if size < begin:  # cut: all of it anew
+            yield path, None
+            begin = 0
+        end = data.rfind(b"\n") + 1
+        self._known[path] = end, state.st_mtime_ns
+        if end > begin:
+            yield f"{path}/{_PIECE.format(begin)}", data[begin:end]
+
+
+def _for(entry: TaskEntry, task: TaskState) -> TaskState:
+    """A task of the run as this place has it: those of others count as done."""
+    return task if task.index in entry.tasks else replace(task, status="completed")
+
+
+def _folders_in(private: Path) -> list[Path]:
+    with suppress(OSError):
+        inside = sorted(private.iterdir())
+        return [one for one in inside if one.is_dir() and one.name != "worktrees"]
+    return []
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(place, name)
+            if not str(path).endswith(_SKIPPED) and path.is_file() and not path.is_symlink():
+                yield path
