@@ -181,6 +181,9 @@ def _how(state: RunState, folder: RunFolder) -> str:
     begun = f"started {local_time(state.started_at)}"
     if folder.worked_on():
         return f"{begun}, running now"
+    if state.placed:
+        taken, every = len(state.placed.taken), len(state.placed.keys)
+        return f"{begun}, placed by {state.placed.on}; results here: {taken} of {every}"
     if state.batch:
         return f"{begun}, waiting for message batch {state.batch.id}".rstrip()
     if running := state.counts().get("running", 0):

@@ -225,7 +225,8 @@ def _wants_screen(options: Options) -> bool:
         or options.batch.status
         or options.batch.reset
     )
-    plain = plain or options.batch.batch_api  # one line a minute needs no screen
+    # one line a minute needs no screen, and tasks elsewhere have none yet
+    plain = plain or options.batch.batch_api or options.batch.on is not None
     screen = sys.stdin.isatty() and sys.stdout.isatty() and not plain_detection.why(())
     return screen and not plain
 

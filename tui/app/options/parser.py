@@ -85,6 +85,12 @@ def _check(options: Options) -> None:
         "--max-time": limits.max_time,
     }
     pointless = next((name for name, is_given in of_tools.items() if is_given), "")
+    of_machines = {
+        "--store": batch.store,
+        "--remote": batch.remote,
+        "--insecure-cluster": batch.insecure_cluster,
+    }
+    placing = next((name for name, is_given in of_machines.items() if is_given), "")
     conflicts = (
         ((opening.resume or "").startswith("-"), f"unknown option {opening.resume}."),
         (
@@ -174,6 +180,14 @@ def _check(options: Options) -> None:
         (
             batch.batch_api and bool(pointless),
             f"--batch-api sends questions without tools; it can't be combined with {pointless}.",
+        ),
+        (
+            batch.on is not None and batch.batch_api,
+            "--on places tasks on machines; it can't be combined with --batch-api.",
+        ),
+        (
+            o.command == "run" and batch.on is None and bool(placing),
+            f"{placing} needs --on.",
         ),
         (
             o.command == "run" and not (batch.tasks or batch.status or batch.reset),
