@@ -33,7 +33,7 @@ def test_A2_the_state_holds_what_interface_names(tmp_path: Path):
     folder = RunFolder(tmp_path)
     folder.save(started())
     found = json.loads(folder.state_file.read_text())
-    assert found.keys() == {"task_file", "sha256", "started_at", "tasks", "batch"}
+    assert found.keys() == {"task_file", "sha256", "started_at", "tasks", "batch", "placed"}
     assert found["tasks"][1] == {
         "index": 1,
         "group": "g",

@@ -340,7 +340,7 @@ async def test_export_writes_the_session_into_the_workspace(world: World) -> Non
     choice = resumed(world, record("user", 0, content=[{"type": "text", "text": "hello there"}]))
     async with running(world, choice=choice) as (app, pilot):
         await say(pilot, "/export html")
-        await until(pilot, lambda: "Exported" in app.chat.notice.text)
+        await until(pilot, lambda: "Written to" in app.chat.notice.text)
         (file,) = world.workspace.glob("session-*.html")
         assert "hello there" in file.read_text()
         await say(pilot, "/export")

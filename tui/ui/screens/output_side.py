@@ -149,13 +149,18 @@ class OutputSide(CachedVertical):
             ("m", "show" if self._masked else "hide"),
             ("y", "copy"),
             ("/", "find"),
-            *((("B", "why"),) if self.output.has_lines else ()),
+            *((("B", "why"),) if self._has_lines else ()),
             ("v", "pager"),
             ("e", "editor"),
         )
         shown = fitting(keys, (self.size.width or 60) - 2)
         focused = self.has_focus_within  # elsewhere they are letters or other keys
         self._keys.update(shown if focused else Content.styled(shown.plain, "$text-muted"))
+
+    @property
+    def _has_lines(self) -> bool:
+        """True if a line in sight can be asked about; false before there is an output."""
+        return "output" in vars(self) and self.output.has_lines
 
     def on_descendant_focus(self) -> None:
         self.rule.lit = True
