@@ -20,12 +20,16 @@ from tui.batch.state import RUN_DIR, RunState, TaskState
 from tui.core.clock import Clock
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError, os_error_as
+from tui.core.files import replace_file
 from tui.core.git.checkout import Checkout
 from tui.core.git.worktree import branch_for
+from tui.core.late_pattern import late_pattern
 from tui.core.paths import Folders
 
 _STATE = "private/run/state.json"
 _LOGS = "private/run/logs/"
+_LOG = late_pattern(r"[0-9]{3,9}-(?:[0-9]{1,4}|summary)\.log")
+"""The names of logs: what else a commit has could lead elsewhere."""
 
 
 @dataclass(slots=True)
@@ -63,10 +67,14 @@ def take(
         checkout.git("update-ref", f"refs/heads/{branch_for(worktree)}", found.entry.head)
     result = Result(tuple(_placed(task, worktree) for task in mine))
     for path in store.files(commit, _LOGS):
-        place = target / RUN_DIR / "logs" / path.removeprefix(_LOGS)
+        name = path.removeprefix(_LOGS)
+        if not _LOG.fullmatch(name):
+            result.problems.append(f"A log with an odd name stays in the store: {name!r}")
+            continue
+        place = target / RUN_DIR / "logs" / name
         with os_error_as(StoreError, f"Can't write {place}"):
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            place.write_bytes(store.read(commit, path))
+            replace_file(place, store.read(commit, path))
     result.problems += _sessions(store, commit, target, folders, clock)
     return result
 
