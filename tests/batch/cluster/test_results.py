@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -14,9 +16,10 @@ from tui.batch.cluster.entry import TaskEntry
 from tui.batch.cluster.lease import StoredTask
 from tui.batch.cluster.results import Result, take
 from tui.batch.cluster.run_spec import STATE_FILE, TASK_FILE, RunSpec
-from tui.batch.cluster.task_store import TaskStore
+from tui.batch.cluster.task_store import StoreError, TaskStore
 from tui.batch.cluster.workplace import Workplace
 from tui.batch.state import RunState, TaskState
+from tui.core.errors import StorageError
 from tui.core.paths import folders
 
 
@@ -80,6 +83,7 @@ def test_a_lost_task_is_as_it_was_in_the_next_place(
     record = sessions / "s.jsonl"
     record.write_bytes(b'{"n":1}\n')
     one = place.snapshot()
+    place.stored(one)
     commit = store.commit("x", upon=first, works=one.works, files=one.files, objects=one.objects)
     record.write_bytes(b'{"n":1}\n{"n":2}\n{"torn')
     two = place.snapshot()
@@ -103,6 +107,90 @@ def test_a_lost_task_is_as_it_was_in_the_next_place(
     assert [name for name in again.snapshot().files if name.endswith("s.jsonl/000000000016")]
 
 
+def lost(store: TaskStore, repo: Path, place: Workplace) -> tuple[str, TaskEntry]:
+    """Put a task as it is at its place into the store, as if its worker were lost then."""
+    one = place.snapshot()
+    at = TaskEntry(key="1", tasks=(0,), head=one.head, place=str(place.place))
+    begun = store.commit("x")
+    commit = store.commit(
+        at.to_message(), upon=begun, works=one.works, files=one.files, objects=one.objects
+    )
+    assert store.move({"refs/holdfast/tasks/R/1": ("", commit)}, one.objects)
+    store.fetch([commit])
+    return commit, at
+
+
+def begun(store: TaskStore, repo: Path, tmp_path: Path) -> tuple[Workplace, str]:
+    run = put_run(store, repo)
+    first = store.commit(TaskEntry(key="1", tasks=(0,)).to_message())
+    place = Workplace(tmp_path / "place", spec(repo))
+    place.make(store, run, first, TaskEntry(key="1", tasks=(0,)))
+    return place, run
+
+
+def test_what_a_linked_folder_leads_to_is_never_put_into_the_store(
+    store: TaskStore, repo: Path, tmp_path: Path
+) -> None:
+    place, _ = begun(store, repo, tmp_path)
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "key").write_text("SECRET")
+    private = place.top / ".holdfast"
+    (private / "peek").symlink_to(tmp_path / "secret")
+    (private / "plans").symlink_to(tmp_path / "secret")
+    (private / "run" / "link").symlink_to(tmp_path / "secret" / "key")
+    assert not [name for name, data in place.snapshot().files.items() if b"SECRET" in (data or b"")]
+
+
+@pytest.mark.parametrize("link", [".holdfast/run", ".holdfast", "TASKS.md"])
+def test_a_link_that_the_task_committed_is_not_written_through(
+    store: TaskStore, repo: Path, tmp_path: Path, link: str
+) -> None:
+    place, run = begun(store, repo, tmp_path)
+    (place.top / ".holdfast" / "run" / "note").write_text("ATTACK")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("mine")
+    aim = outside / "file" if link == "TASKS.md" else outside
+    made = git_blob(place.top, str(aim))
+    git(place.top, "update-index", "--add", "--cacheinfo", f"120000,{made},{link}")
+    git(place.top, "commit", "-qm", "link")
+    commit, at = lost(store, repo, place)
+    with suppress(StoreError, StorageError):  # or it was replaced
+        Workplace(place.place, spec(repo)).make(store, run, commit, at)
+    assert sorted(path.name for path in outside.iterdir()) == ["file"]
+    assert (outside / "file").read_text() == "mine"
+
+
+def git_blob(where: Path, text: str) -> str:
+    words = ["git", "hash-object", "-w", "--stdin"]
+    done = subprocess.run(words, cwd=where, input=text, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def test_commands_can_read_no_session_of_another_task(
+    store: TaskStore, repo: Path, tmp_path: Path
+) -> None:
+    other = store.commit("x", files={"data/sessions/s.jsonl/000000000000": b"OTHER"})
+    assert store.move({"refs/holdfast/tasks/R/2": ("", other)})
+    place, _ = begun(store, repo, tmp_path)
+    words = ["git", "cat-file", "--batch-all-objects", "--batch"]
+    said = subprocess.run(words, cwd=place.top, check=True, capture_output=True).stdout
+    assert b"OTHER" not in said
+    assert "first" in git(place.top, "log", "--format=%s")
+
+
+def test_what_did_not_reach_the_store_is_put_there_the_next_time(
+    store: TaskStore, repo: Path, tmp_path: Path
+) -> None:
+    place, _ = begun(store, repo, tmp_path)
+    (place.top / ".holdfast" / "run" / "note").write_text("one")
+    assert "private/run/note" in place.snapshot().files
+    again = place.snapshot()
+    assert "private/run/note" in again.files
+    place.stored(again)
+    assert "private/run/note" not in place.snapshot().files
+
+
 def finished(store: TaskStore, repo: Path, files: dict[str, bytes]) -> StoredTask:
     run = put_run(store, repo)
     git(repo, "commit", "-q", "--allow-empty", "-m", "one")
@@ -113,7 +201,13 @@ def finished(store: TaskStore, repo: Path, files: dict[str, bytes]) -> StoredTas
     entry = TaskEntry(key="1", tasks=(0,), state="done", head=done)
     made = {
         "private/run/state.json": msgspec.json.encode(ended),
-        "refs.json": json.dumps({"refs/holdfast/kept": done, "refs/heads/main": done}).encode(),
+        "refs.json": json.dumps(
+            {
+                "refs/holdfast/20261130/task-1-attempt-2": done,
+                "refs/holdfast/20261130/task-9-attempt-1": done,
+                "refs/heads/main": done,
+            }
+        ).encode(),
         **files,
     }
     begun = store.commit(TaskEntry(key="1", tasks=(0,)).to_message())
@@ -138,7 +232,8 @@ def test_a_result_is_a_branch_to_be_merged_and_may_be_taken_twice(
         (task,) = taken(store, found, repo, tmp_path / "home").tasks
         assert (task.status, task.worktree) == ("unmerged", "task-1")
         assert git(repo, "rev-parse", "worktree-task-1").strip() == found.entry.head
-        assert git(repo, "rev-parse", "refs/holdfast/kept").strip() == found.entry.head
+        kept = git(repo, "for-each-ref", "--format=%(refname)", "refs/holdfast/").split()
+        assert kept == ["refs/holdfast/20261130/task-1-attempt-2"]
         assert (repo / ".holdfast" / "run" / "logs" / "001-1.log").read_text() == "said\n"
     assert head(repo) == before, "what a store says of branches of the person's counts for nothing"
 

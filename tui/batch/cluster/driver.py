@@ -48,6 +48,8 @@ from tui.core.git.door import GitError
 
 LOOK_S: Final = 2.0
 """Seconds between two looks at the store."""
+_TAKES: Final = 5
+"""Tries to take a result."""
 _REFUSED: Final = 3
 """Refusals after which a run without a single attempt gives up."""
 
@@ -87,6 +89,8 @@ class PlacedRunner:
         self._seen: dict[str, tuple[StoredTask, float]] = {}
         """Each task as last seen, and since when it is unchanged, by this machine's clock."""
         self._starts = WorkerStarts()
+        self._last_read = 0.0
+        self._failed_takes: dict[str, int] = {}
         self._handles: dict[str, str] = {}
         """The worker of each task, as the engine knows it."""
         self._fatal = ""
@@ -297,6 +301,11 @@ class PlacedRunner:
         except StoreError as error:
             self._say(f"The store can't be reached; it is tried again. {error}")
             return {key: found for key, (found, _) in self._seen.items()}
+        at = self._lease_clock.monotonic()
+        if at - self._last_read > max(self._pace.lost / 3, 5 * LOOK_S):
+            # it slept: nobody saw whether they moved
+            self._seen = {key: (one, at) for key, (one, _) in self._seen.items()}
+        self._last_read = at
         for key, commit in now.items():
             if commit in entries:
                 self._seen[key] = StoredTask(commit, entries[commit]), self._lease_clock.monotonic()
@@ -342,7 +351,7 @@ class PlacedRunner:
         """The next tasks for the engine, each with the words of its worker's command."""
         wanted: dict[str, list[str]] = {}
         entries = [stored.entry for stored, _ in self._seen.values()]
-        budget = Budget(self._planned.stops.cost_usd, self._engine.slots, entries, self._handles)
+        budget = Budget(self._limit(placed), self._engine.slots, entries, self._handles)
         for key, (stored, _) in sorted(self._seen.items()):
             entry = stored.entry
             if entry.state != "waiting" or entry.cancelled or key in self._handles:
@@ -365,6 +374,15 @@ class PlacedRunner:
             wanted[key] = ["work", f"{placed.run}/{key}", "--store", self._store.address]
             self._starts.note(entry, self._lease_clock.monotonic())
         return wanted
+
+    def _limit(self, placed: PlacedRun) -> float | None:
+        """The limit of cost, less what tasks have cost that aren't of this run in the store."""
+        limit, book = self._planned.stops.cost_usd, self.book
+        if limit is None or book is None:
+            return limit
+        mine = {index for indexes in placed.keys.values() for index in indexes}
+        others = (task.cost_usd or 0.0 for task in book.state.tasks if task.index not in mine)
+        return max(0.0, limit - sum(others))
 
     def _say_end(self, key: str, handle: str) -> None:
         """Say why a worker is gone that has left its task as it was."""
@@ -432,12 +450,20 @@ class PlacedRunner:
                         clock=self._clock,
                     )
                 )
-            except (StoreError, GitError) as error:
+            except (StoreError, GitError, msgspec.DecodeError) as error:
                 self._say(f"The result of task {first.index + 1} can't be taken yet: {error}")
-                return
-            for problem in result.problems:
-                self._say(f"[{first.index + 1}] {problem}")
-            tasks = result.tasks
+                self._failed_takes[key] = tried = self._failed_takes.get(key, 0) + 1
+                if tried < _TAKES:
+                    return
+                why = f"Its result can't be read: {error}. It stays in the store."
+                tasks = tuple(
+                    replace(one, status="failed", message=why, error_class="unknown")
+                    for one in members
+                )
+            else:
+                for problem in result.problems:
+                    self._say(f"[{first.index + 1}] {problem}")
+                tasks = result.tasks
         for task in tasks:
             await book.rest(task)
             self._failures = self._failures + 1 if task.status == "failed" else 0

@@ -24,7 +24,7 @@ from tui.core.clock import Clock, SystemClock
 from tui.core.dataclass import dataclass
 
 LOSSES: Final = 3
-"""Workers that a task may lose before it is given up."""
+"""Workers that a task may lose, without getting further, before it is given up."""
 _BOOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -109,10 +109,12 @@ def lost(store: TaskStore, ref: str, found: StoredTask, why: str) -> StoredTask 
 
 def _without(entry: TaskEntry, why: str) -> dict[str, Any]:
     """What changes in a task's state when its worker is gone."""
+    losses = 1 if entry.requests > entry.lost_at + 1 else entry.losses + 1
     return {
-        "state": "given_up" if entry.losses + 1 >= LOSSES else "waiting",
+        "state": "given_up" if losses >= LOSSES else "waiting",
         "ended": f"{why} on {entry.host}" if entry.host else why,
-        "losses": entry.losses + 1,
+        "losses": losses,
+        "lost_at": entry.requests,
         "reserved_usd": entry.reserved_usd + entry.next_usd,
         "next_usd": 0.0,
         "holder": "",
@@ -148,6 +150,8 @@ class Lease:
         self._moving = threading.Lock()
         self._over = threading.Event()
         self._at: StoredTask | None = None
+        self._pending: StoredTask | None = None
+        """The state that is being put into the store, until it is known to be there."""
         self._place = ""
         self._objects: Path | None = None
         self._renewed = 0.0
@@ -176,8 +180,10 @@ class Lease:
                 if self._clock.monotonic() - began < self._pace.lost:
                     wait(self._pace.poll)
                     now = read_task(self._store, self._ref)
-                    if now.commit != found.commit and now.entry.state == "running":
-                        return None
+                    if now.commit != found.commit:
+                        if now.entry.state == "running":
+                            return None
+                        began = self._clock.monotonic()
                 else:
                     now = lost(self._store, self._ref, found, "the worker was gone")
                     now = now or read_task(self._store, self._ref)
@@ -185,7 +191,7 @@ class Lease:
                 continue
             if self._begin(found, place):
                 return found
-            found = read_task(self._store, self._ref)
+            found, began = read_task(self._store, self._ref), self._clock.monotonic()
         return None
 
     def _begin(self, found: StoredTask, place: str) -> bool:
@@ -223,7 +229,14 @@ class Lease:
     def _is_held(self) -> bool:
         """True if the store has the task as this worker last put it there."""
         with self._moving:
-            return self._store.refs(self._ref).get(self._ref) == self.stored.commit
+            return self._is_ours(self._store.refs(self._ref).get(self._ref))
+
+    def _is_ours(self, commit: str | None) -> bool:
+        """True if a commit is the last one of this worker's, also one that landed though the answer
+        to its push was lost."""
+        if self._pending is not None and commit == self._pending.commit:
+            self._at, self._pending = self._pending, None
+        return commit == self.stored.commit
 
     def _lose(self) -> None:
         if not self.is_lost and not self._over.is_set():
@@ -261,6 +274,8 @@ class Lease:
         with self._moving:
             if self.is_lost:
                 raise LeaseLostError
+            if self._pending is not None:
+                self._is_ours(self._store.refs(self._ref).get(self._ref))
             at = self.stored
             entry = msgspec.structs.replace(at.entry, number=at.entry.number + 1, **changes)
             works, files = _work(self._store, at), None
@@ -271,6 +286,7 @@ class Lease:
             commit = self._store.commit(
                 entry.to_message(), upon=at.commit, works=works, files=files, objects=objects
             )
+            self._pending = StoredTask(commit, entry)
             while True:
                 before = self._clock.monotonic()
                 try:
@@ -281,7 +297,7 @@ class Lease:
                     continue
                 break
             if held:
-                self._at, self._renewed = StoredTask(commit, entry), before
+                self._at, self._renewed, self._pending = self._pending, before, None
                 return
         self._lose()
         raise LeaseLostError

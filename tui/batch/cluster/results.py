@@ -6,6 +6,7 @@ Its commits become a branch of the run's repository, its sessions sessions of th
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -59,9 +60,10 @@ def take(
     wanted = store.parents(commit)[1:]
     fetch = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc")
     checkout.git(*fetch, str(store.mirror), *wanted, env={"GIT_ALLOW_PROTOCOL": "file"})
-    for ref, aim in json.loads(store.read(commit, "refs.json")).items():
-        if str(ref).startswith("refs/holdfast/"):
-            checkout.git("update-ref", ref, aim)
+    kept = _refs_of(state.started_at, indexes)
+    refs: dict[str, str] = json.loads(store.read(commit, "refs.json"))
+    for ref in filter(kept.fullmatch, refs):
+        checkout.git("update-ref", ref, refs[ref])
     made = any(task.change and task.status == "completed" for task in mine)
     if made:
         checkout.git("update-ref", f"refs/heads/{branch_for(worktree)}", found.entry.head)
@@ -77,6 +79,13 @@ def take(
             replace_file(place, store.read(commit, path))
     result.problems += _sessions(store, commit, target, folders, clock)
     return result
+
+
+def _refs_of(started_at: str, indexes: tuple[int, ...]) -> re.Pattern[str]:
+    """What the refs are named that a run keeps failed attempts of some tasks under."""
+    began = "".join(filter(str.isdigit, started_at))[:14]
+    numbers = "|".join(str(index + 1) for index in indexes)
+    return re.compile(rf"refs/holdfast/{began}/task-(?:{numbers})-attempt-[0-9]+")
 
 
 def _placed(task: TaskState, worktree: str) -> TaskState:

@@ -66,9 +66,9 @@ class CommitDraft:
             yield b"deleteall\n"
         for path, data in self.files.items():
             if data is None:
-                yield f"D {_quoted(path)}\n".encode()
+                yield b"D %s\n" % _quoted(path)
             else:
-                yield f"M 100644 inline {_quoted(path)}\n".encode()
+                yield b"M 100644 inline %s\n" % _quoted(path)
                 yield b"data %d\n%s\n" % (len(data), data)
         yield b"\nget-mark :1\n"
 
@@ -138,6 +138,18 @@ class TaskStore:
         words = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc")
         for begin in range(0, len(wanted), 200):
             self._reach(*words, self.address, *wanted[begin : begin + 200], folder=into)
+
+    def base(self, commit: str, place: Path) -> Path:
+        """Make the bare repository at a place, with a commit and all before it and nothing else.
+        Returns the place. Raises StoreError."""
+        with os_error_as(StoreError, f"Can't make {place}"):
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with locked(place.parent):
+                _make_bare(place)
+                if commit not in self._git("for-each-ref", "--format=%(objectname)", folder=place):
+                    self.fetch([commit], into=place)
+                    self._git("update-ref", "refs/heads/base", commit, folder=place)
+        return place
 
     # Commits
 
@@ -230,7 +242,7 @@ class TaskStore:
         folder: Path | None = None,
     ) -> str:
         where = folder or self.mirror
-        places = {} if folder else {"GIT_DIR": str(self.mirror)}
+        places = {"GIT_DIR": str(where)} if where.suffix == ".git" else {}
         beside = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(objects)} if objects else {}
         try:
             return git(where, *words, stdin=stdin, env={**places, **beside, **(env or {})})
@@ -267,7 +279,7 @@ def _make_bare(place: Path) -> None:
         raise StoreError(error.message, hint=error.hint) from error
 
 
-def _quoted(path: str) -> str:
+def _quoted(path: str) -> bytes:
     """A path as fast-import takes it."""
     plain = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{plain}"'
+    return os.fsencode(f'"{plain}"')

@@ -20,7 +20,7 @@ from contextlib import aclosing, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
 import tui
 from tui.agent.confined_programs import confinement_of
@@ -156,9 +156,10 @@ def _end_worker(noted: str) -> None:
 
 def _die_with_parent() -> None:
     """Get SIGTERM when whoever started this is gone (Linux only)."""
+    parent = os.getppid()
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() == 1:
+    if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
@@ -208,16 +209,20 @@ async def _hold(job: _Job, store: TaskStore, run_commit: str, usual: Folders, cl
         )
         key, why = found.entry.key, _why_anew(found, workplace, goes_on=goes_on)
         _say(why or f"Task {key} {'goes on where it was' if goes_on else 'begins'}.")
-        planned = await asyncio.to_thread(
-            _planned, workplace, store, usual, found.entry.remaining_usd
-        )
+        planned = await asyncio.to_thread(_planned, workplace, usual, found.entry.remaining_usd)
         await _check_sandbox(workplace.spec, planned)
         if key_used := planned.launch.access.key:
             job.waits = SharedWaits(store, workplace.spec.run, key_used, clock)
         await _run(job, planned, clock, found)
     if job.stopped:
-        ended = f"stopped by a signal on {lease.stored.entry.host}"
-        await asyncio.to_thread(lambda: lease.finish(state="waiting", holder="", ended=ended))
+        entry = lease.stored.entry
+        back: dict[str, Any] = {
+            "ended": f"stopped by a signal on {entry.host}",
+            "spent_usd": job.spent if job.requests else entry.spent_usd,
+            "reserved_usd": entry.reserved_usd + job.asked_usd,
+            "next_usd": 0.0,
+        }
+        await asyncio.to_thread(lambda: lease.finish(state="waiting", holder="", **back))
         return EXIT_STOPPED
     return EXIT_DONE
 
@@ -259,7 +264,7 @@ async def _end_leftovers(home: Folders, clock: Clock) -> None:
         raise RefusedError(f"Can't stop a command of the last worker: {failed[0]}.")
 
 
-def _planned(workplace: Workplace, store: TaskStore, usual: Folders, most: float | None) -> RunPlan:
+def _planned(workplace: Workplace, usual: Folders, most: float | None) -> RunPlan:
     """The run of this task alone, which may cost `most`: its state says that all others are done.
     Blocks."""
     spec = workplace.spec
@@ -276,7 +281,7 @@ def _planned(workplace: Workplace, store: TaskStore, usual: Folders, most: float
     home = workplace.folders(usual)
     planned = plan(options, home=home, settled=settled, trusted=spec.trust)
     workspace = planned.launch.workspace
-    objects = Path(os.path.realpath(store.mirror / "objects"))
+    objects = Path(os.path.realpath(workplace.base / "objects"))
     launch = replace(
         planned.launch,
         workspace=replace(workspace, readable=(*workspace.readable, objects)),
@@ -354,6 +359,8 @@ class _Job:
     stopped: bool = False
     requests: int = 0
     spent: float | None = 0.0
+    asked_usd: float = 0.0
+    """The most that the answer to the last request may cost, until it is paid."""
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
     waits: SharedWaits | None = None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -384,7 +391,7 @@ class _Job:
     def see(self, event: BatchEvent) -> None:
         """Take in what the run publishes, and print it."""
         if isinstance(event, FromAgent) and isinstance(event.event, RequestPaid):
-            usd = event.event.usd
+            usd, self.asked_usd = event.event.usd, 0.0
             self.spent = None if usd is None or self.spent is None else self.spent + usd
         _say(json.dumps(event.to_json(), ensure_ascii=True, separators=(",", ":")))
 
@@ -416,12 +423,14 @@ class _Job:
     def _put(self, request: Request) -> None:
         self.requests += 1
         snapshot = self.workplace.snapshot()
+        self.asked_usd = _dearest(request, self.prices)
         self.lease.put(
             snapshot,
             requests=self.requests,
             spent_usd=self.spent,
-            next_usd=_dearest(request, self.prices),
+            next_usd=self.asked_usd,
         )
+        self.workplace.stored(snapshot)
 
 
 def _dearest(request: Request, prices: Mapping[str, Price]) -> float:

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -28,32 +26,38 @@ from tui.batch.isolation import excluded_paths
 from tui.batch.state import RUN_DIR, RunState, TaskState, named
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import os_error_as
-from tui.core.files import read_small
+from tui.core.files import read_small, replace_file
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import git
 from tui.core.git.snapshot import changed_paths, commit_tree, paths_between, put_back, tree_of
 from tui.core.paths import Folders
 from tui.core.private_files import private_folder
 from tui.core.workspace import PRIVATE_DIR
+from tui.session.checkpoints.scratch import remove_tree
 
 _REFS: Final = "refs.json"
-_KEPT: Final = ("refs/holdfast/", RUNNING)
-"""Refs that are part of a task: what its failed attempts had done, and where it began."""
+_KEPT: Final = "refs/holdfast/"
+"""Refs that are part of a task: what its failed attempts had done."""
 _SKIPPED: Final = (".lock", ".tmp", ".draft", "/lock")
 _PIECE: Final = "{:012d}"
-_FILE_MAX: Final = 1 << 33
+_FILE_MAX: Final = 64_000_000
+"""Bytes of a file of a task's own that are put into the store; a larger one isn't."""
+_ROOMS: Final = ("run", "tool-results", "plans")
+"""The folders in `.holdfast/` that are a task's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSnapshot:
     """A task's state as it goes into the store: `files` that are new or changed, by their paths in
     the tree, None for one that is gone, and the commits that hold its `works`, first that of all
-    its files as they are, made upon `head`. `objects` is where these commits are."""
+    its files as they are, made upon `head`. `objects` is where these commits are. `known` is for
+    `Workplace.stored`."""
 
     files: Mapping[str, bytes | None]
     works: tuple[str, ...]
     head: str
     objects: Path
+    known: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, "tuple[int, int]"])
 
 
 @dataclass(slots=True)
@@ -74,6 +78,12 @@ class Workplace:
     def target(self) -> Path:
         """The folder in which the tasks work."""
         return self.top / self.spec.inside
+
+    @property
+    def base(self) -> Path:
+        """The repository on this machine that has what the run begins from, and nothing of other
+        tasks: confined commands read it."""
+        return self.place.parent / "base.git"
 
     @property
     def objects(self) -> Path:
@@ -97,13 +107,16 @@ class Workplace:
         goes_on = bool(entry.head) and entry.place == str(self.place)
         with os_error_as(StoreError, f"Can't make {self.place}"):
             for name in ("work", "data"):
-                shutil.rmtree(self.place / name, ignore_errors=True)
+                remove_tree(self.place / name)
                 (self.place / name).mkdir(mode=0o700, parents=True)
-        self._check_out(store, entry.head if goes_on else self.spec.base)
+        works = store.parents(commit)[1:] if goes_on else []
+        self._check_out(store, entry.head if goes_on else self.spec.base, works)
+        if Path(os.path.realpath(self.target)) != self.target:
+            raise StoreError(f"{self.target} is a link that the task committed; it isn't followed.")
         if entry.head:
             self._restore(store, commit, work=goes_on)
         if goes_on:
-            self._put_work(store.parents(commit)[1], entry.head)
+            self._put_work(works[0], entry.head)
         private_folder(self.target / PRIVATE_DIR)
         if not goes_on:
             state = msgspec.json.decode(store.read(run, STATE_FILE), type=RunState)
@@ -133,22 +146,29 @@ class Workplace:
             tree = tree_of(checkout, head, changed)
             work = commit_tree(checkout, tree, [head], "holdfast: work so far\n")
         refs = dict(self._refs(checkout))
-        files = dict(self._changed_files())
+        known = dict(self._known)
+        files = dict(self._changed_files(known))
         files[_REFS] = json.dumps(refs, sort_keys=True).encode()
-        return TaskSnapshot(
-            files, (work, *sorted({*refs.values()} - {work, head})), head, self.objects
-        )
+        works = (work, *sorted({*refs.values()} - {work, head}))
+        return TaskSnapshot(files, works, head, self.objects, known)
+
+    def stored(self, snapshot: TaskSnapshot) -> None:
+        """A snapshot is in the store: the next one has what has changed since."""
+        self._known = dict(snapshot.known)
 
     def remove(self) -> None:
         """Remove all of it: the store has what counts."""
-        shutil.rmtree(self.place, ignore_errors=True)
+        remove_tree(self.place)
 
     # Making it
 
-    def _check_out(self, store: TaskStore, start: str) -> None:
+    def _check_out(self, store: TaskStore, start: str, works: list[str]) -> None:
         top, branch = self.top, self.spec.branch
         git(top, "init", "-q", "-b", branch, str(top))
-        self._write(self.objects / "info" / "alternates", f"{store.mirror}/objects\n".encode())
+        base = store.base(self.spec.base, self.base)
+        self._write(self.objects / "info" / "alternates", f"{base}/objects\n".encode())
+        if works:
+            store.fetch(works, into=top)
         for name, value in self.spec.identity.items():
             who, _, what = name.removeprefix("GIT_").partition("_")
             if who == "AUTHOR":
@@ -168,6 +188,8 @@ class Workplace:
             if room == "private" and not work:
                 self._known[path] = 0, 0  # gone, as the next snapshot says
                 continue
+            if room == "private" and rest.partition("/")[0] not in _ROOMS:
+                continue
             data = b"".join(store.read(commit, part) for part in sorted(parts))
             if room in {"data", "private"}:
                 folder = self.place / "data" if room == "data" else self.target / PRIVATE_DIR
@@ -175,7 +197,7 @@ class Workplace:
                 self._known[path] = len(data), 0
             elif path == _REFS:
                 for ref, aim in json.loads(data).items():
-                    if ref != RUNNING or work:
+                    if work:
                         git(self.top, "update-ref", ref, aim)
 
     def _put_work(self, work: str, head: str) -> None:
@@ -187,61 +209,65 @@ class Workplace:
         checkout.git("reset", "-q")
 
     def _write(self, path: Path, data: bytes) -> None:
+        """Write a file. No part of its path may be a link: the task may have committed one."""
         with os_error_as(StoreError, f"Can't write {path}"):
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.write_bytes(data)
+            replace_file(path, data, real=True)
 
     # Looking at it
 
     def _refs(self, checkout: Checkout) -> Iterator[tuple[str, str]]:
-        words = ("for-each-ref", "--format=%(refname) %(objectname)", "refs/holdfast/")
+        words = ("for-each-ref", "--format=%(objecttype) %(objectname) %(refname)", _KEPT)
         for line in checkout.git(*words).splitlines():
-            ref, _, commit = line.partition(" ")
-            yield ref, commit
+            kind, commit, ref = line.split(" ", 2)
+            if kind == "commit":
+                yield ref, commit
         if began := checkout.commit(RUNNING):
             yield RUNNING, began
 
-    def _changed_files(self) -> Iterator[tuple[str, bytes | None]]:
-        """Yield the files of record and run that have changed since the last time. What is only
-        appended to goes in pieces."""
+    def _changed_files(
+        self, known: dict[str, tuple[int, int]]
+    ) -> Iterator[tuple[str, bytes | None]]:
+        """Yield the files of record and run that are not as `known`, which is kept up to date. What
+        is only appended to goes in pieces."""
         seen = set[str]()
+        rooms = {f"data/{name}": self.place / "data" / name for name in ("sessions", "outputs")}
         private = self.target / PRIVATE_DIR
-        rooms = {
-            "data/sessions": self.place / "data" / "sessions",
-            "data/outputs": self.place / "data" / "outputs",
-            **{f"private/{one.name}": one for one in _folders_in(private)},
-        }
+        if not private.is_symlink():
+            rooms |= {f"private/{name}": private / name for name in _ROOMS}
         for room, folder in rooms.items():
             for file in _files_in(folder):
                 path = f"{room}/{file.relative_to(folder)}"
                 seen.add(path)
-                yield from self._changed_file(path, file)
-        for path in [*self._known]:
+                yield from _changed_file(path, file, known)
+        for path in [*known]:
             if path not in seen:
-                del self._known[path]
+                del known[path]
                 yield path, None
 
-    def _changed_file(self, path: str, file: Path) -> Iterator[tuple[str, bytes | None]]:
-        try:
-            state = file.stat()
-            size, before = state.st_size, self._known.get(path, (0, 0))
-            if (size, state.st_mtime_ns) == before:
-                return
-            data, _ = read_small(file, limit=_FILE_MAX, follow=False)
-        except OSError:
+
+def _changed_file(
+    path: str, file: Path, known: dict[str, tuple[int, int]]
+) -> Iterator[tuple[str, bytes | None]]:
+    try:
+        state = file.lstat()
+        size, before = state.st_size, known.get(path, (0, 0))
+        if (size, state.st_mtime_ns) == before or size > _FILE_MAX:
             return
-        if not path.endswith(".jsonl"):
-            self._known[path] = size, state.st_mtime_ns
-            yield path, data
-            return
-        begin = before[0]
-        if size < begin:  # cut: all of it anew
-            yield path, None
-            begin = 0
-        end = data.rfind(b"\n") + 1
-        self._known[path] = end, state.st_mtime_ns
-        if end > begin:
-            yield f"{path}/{_PIECE.format(begin)}", data[begin:end]
+        data, _ = read_small(file, limit=_FILE_MAX, real=True)
+    except OSError:
+        return
+    if not path.endswith(".jsonl"):
+        known[path] = size, state.st_mtime_ns
+        yield path, data
+        return
+    begin = before[0]
+    if len(data) < begin:  # cut: all of it anew
+        yield path, None
+        begin = 0
+    end = data.rfind(b"\n") + 1
+    known[path] = end, state.st_mtime_ns
+    if end > begin:
+        yield f"{path}/{_PIECE.format(begin)}", data[begin:end]
 
 
 def _for(entry: TaskEntry, task: TaskState) -> TaskState:
@@ -249,15 +275,8 @@ def _for(entry: TaskEntry, task: TaskState) -> TaskState:
     return task if task.index in entry.tasks else replace(task, status="completed")
 
 
-def _folders_in(private: Path) -> list[Path]:
-    with suppress(OSError):
-        inside = sorted(private.iterdir())
-        return [one for one in inside if one.is_dir() and one.name != "worktrees"]
-    return []
-
-
 def _files_in(folder: Path) -> Iterator[Path]:
-    for place, folders, names in os.walk(folder):
+    for place, folders, names in os.walk(folder) if not folder.is_symlink() else ():
         folders.sort()
         for name in sorted(names):
             path = Path(place, name)
