@@ -30,10 +30,12 @@ STOP_S = 180.0
 
 def turns(seconds: float) -> str:
     """The practice script of a task: each step adds a line to a file of the task's own."""
-    add = "echo line >> made-by-$(basename $(dirname $PWD)).txt"
-    tool = f'tools = [{{name = "run_command", input = {{command = "{add}"}}}}]\n'
-    step = f'[[turn]]\ntext = "A step."\ndelay_s = {seconds}\n{tool}'
-    return step * STEPS + f'[[turn]]\ntext = "Done."\ndelay_s = {seconds}\n'
+    made = ""
+    for number in range(STEPS):
+        add = f"echo {number} >> made-by-$(basename $(dirname $PWD)).txt"
+        tool = f'tools = [{{name = "run_command", input = {{command = "{add}"}}}}]\n'
+        made += f'[[turn]]\ntext = "A step."\ndelay_s = {seconds}\n{tool}'
+    return made + f'[[turn]]\ntext = "Done."\ndelay_s = {seconds}\n'
 
 
 def workers(home: Path) -> list[int]:
