@@ -167,6 +167,6 @@ class TaskWorktrees:
 
 
 def _unmade(repository: Repository, name: str) -> Worktree:
-    """What only a branch has so far, as if it were a worktree."""
+    """A worktree that is only a branch so far."""
     here = repository.here
     return Worktree(name, here, here.top, here.branch)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,8 +11,8 @@ from tui.batch.cluster.budget import Budget
 from tui.batch.cluster.entry import TaskEntry
 
 
-def entry(key: str, **given: object) -> TaskEntry:
-    return TaskEntry(key=key, **given)  # type: ignore[arg-type]
+def entry(key: str, **given: Any) -> TaskEntry:
+    return TaskEntry(key=key, **given)
 
 
 def test_as_many_run_as_reservations_fit() -> None:

@@ -112,7 +112,7 @@ class Unread:
 
 
 def unread(timeline: SessionTimeline, requests: Sequence[SizedRequest], count: int) -> Unread:
-    """What a timeline lacks of a session with so many records, by the requests of its outline."""
+    """The part that a timeline lacks of a session with so many records, by its outline."""
     end = whole(timeline).end
     pace = end / max(1, timeline.count)
     left = [one for one in requests if one.place >= timeline.count]

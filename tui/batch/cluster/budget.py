@@ -29,7 +29,7 @@ class Budget:
         )
 
     def _reservation(self, entry: TaskEntry) -> float:
-        """What a task that may be running can have cost at its end."""
+        """The most that a task that may be running can have cost at its end."""
         cap = entry.cap_usd if entry.cap_usd is not None else entry.spent_usd or 0.0
         return max(cap, entry.spent_usd or 0.0) + entry.reserved_usd + self._dearest
 

@@ -66,7 +66,7 @@ class TaskEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def remaining_usd(self) -> float | None:
-        """What further attempts may cost; None for no limit."""
+        """The most that further attempts may cost; None for no limit."""
         return None if self.cap_usd is None else max(0.01, self.cap_usd - (self.spent_usd or 0.0))
 
     @property

@@ -108,7 +108,7 @@ def lost(store: TaskStore, ref: str, found: StoredTask, why: str) -> StoredTask 
 
 
 def _without(entry: TaskEntry, why: str) -> dict[str, Any]:
-    """What changes in a task's state when its worker is gone."""
+    """The changes of a task's state when its worker is gone."""
     losses = 1 if entry.requests > entry.lost_at + 1 else entry.losses + 1
     return {
         "state": "given_up" if losses >= LOSSES else "waiting",

@@ -82,7 +82,7 @@ def take(
 
 
 def _refs_of(started_at: str, indexes: tuple[int, ...]) -> re.Pattern[str]:
-    """What the refs are named that a run keeps failed attempts of some tasks under."""
+    """The pattern of refs under which a run keeps failed attempts of some tasks."""
     began = "".join(filter(str.isdigit, started_at))[:14]
     numbers = "|".join(str(index + 1) for index in indexes)
     return re.compile(rf"refs/holdfast/{began}/task-(?:{numbers})-attempt-[0-9]+")

@@ -1,5 +1,5 @@
-"""What a worker has to know of a run, whatever machine it is on: the message and the files of the
-run's commit.
+"""The facts that a worker needs of a run, on whatever machine: the message and the files of its
+commit.
 
 The driver decides: the settings, rules and trust of its machine count, not those of the worker's.
 No key travels, and no value of an MCP server's environment; a worker has its own.

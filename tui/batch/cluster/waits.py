@@ -30,7 +30,7 @@ def fingerprint(run: str, key: str) -> str:
 
 
 class SharedWaits:
-    """What holders of one API key wait for. `clock` is read by this process alone."""
+    """The waits of all holders of one API key. `clock` is read by this process alone."""
 
     def __init__(self, store: TaskStore, run: str, key: str, clock: Clock) -> None:
         self._store, self._clock = store, clock

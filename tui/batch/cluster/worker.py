@@ -207,7 +207,7 @@ async def _hold(job: _Job, store: TaskStore, run_commit: str, usual: Folders, cl
         goes_on = await asyncio.to_thread(
             workplace.make, store, run_commit, found.commit, found.entry
         )
-        key, why = found.entry.key, _why_anew(found, workplace, goes_on=goes_on)
+        key, why = found.entry.key, _why_again(found, workplace, goes_on=goes_on)
         _say(why or f"Task {key} {'goes on where it was' if goes_on else 'begins'}.")
         planned = await asyncio.to_thread(_planned, workplace, usual, found.entry.remaining_usd)
         await _check_sandbox(workplace.spec, planned)
@@ -227,7 +227,7 @@ async def _hold(job: _Job, store: TaskStore, run_commit: str, usual: Folders, cl
     return EXIT_DONE
 
 
-def _why_anew(found: StoredTask, workplace: Workplace, *, goes_on: bool) -> str:
+def _why_again(found: StoredTask, workplace: Workplace, *, goes_on: bool) -> str:
     """Say why a task that was lost begins again; "" where it goes on, or begins."""
     if goes_on or not found.entry.head:
         return ""

@@ -101,7 +101,7 @@ class Workplace:
         return Folders(self.place / "data", usual.config, usual.cache, usual.log)
 
     def make(self, store: TaskStore, run: str, commit: str, entry: TaskEntry) -> bool:
-        """Make the folder anew: from the state of the task in `commit`, else as every task begins.
+        """Make the folder again: from the state of the task in `commit`, else as every task begins.
         `run` is the commit of the run. True if the task goes on where it was. Raises StoreError,
         GitError."""
         goes_on = bool(entry.head) and entry.place == str(self.place)
@@ -261,7 +261,7 @@ def _changed_file(
         yield path, data
         return
     begin = before[0]
-    if len(data) < begin:  # cut: all of it anew
+    if len(data) < begin:  # cut: all of it again
         yield path, None
         begin = 0
     end = data.rfind(b"\n") + 1

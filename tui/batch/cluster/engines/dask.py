@@ -74,7 +74,7 @@ class DaskEngine:
         self._client: Any = None
         self._down_until = 0.0
         self._futures: dict[str, Any] = {}
-        """What this engine has put, for what it says at the end."""
+        """The tasks that this engine has put, for what it says at the end."""
         self._printed: dict[str, str] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="dask", daemon=True)
@@ -148,7 +148,7 @@ class DaskEngine:
         return lives
 
     async def _last_words(self, name: str) -> str:
-        """What a task that has ended left, which the scheduler may forget then."""
+        """The result of a task that has ended, which the scheduler may forget then."""
         future = self._futures.pop(name, None)
         if future is None:
             return ""

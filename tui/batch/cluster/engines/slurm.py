@@ -1,6 +1,6 @@
 """Slurm as an engine: each worker is a job, by Slurm's own commands. Blocks.
 
-A job is found again by its name, so a driver that starts anew knows the jobs of the one before:
+A job is found again by its name, so a driver that starts again knows the jobs of the one before:
 `holdfast-RUN.B` is an array whose element I works on task B * 1000 + I.
 """
 
@@ -246,7 +246,7 @@ def _life(jobs: Iterable[_Job]) -> Life:
 
 
 def _accounted(handles: Collection[str]) -> dict[str, list[_Job]]:
-    """What Slurm's accounts have of jobs that its controller has forgotten; nothing where there
+    """The states in Slurm's accounts of jobs that its controller has forgotten; nothing where there
     are no accounts."""
     names = ",".join(sorted({_element(handle)[0] for handle in handles}))
     words = ("-n", "-P", "-X", "-S", "now-14days", "-o", "JobID,JobName,State", f"--name={names}")
