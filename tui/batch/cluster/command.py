@@ -36,7 +36,7 @@ async def make_runner(
         confined = await confinement.engine() is not None
     finally:
         await confinement.close()
-    store = _store(planned, options, engine)
+    store = await asyncio.to_thread(_store, planned, options, engine)
     return PlacedRunner(planned, options, store, engine, sink, clock=clock, confined=confined)
 
 

@@ -32,6 +32,7 @@ TASKS: Final = "refs/holdfast/tasks/"
 WAITS: Final = "refs/holdfast/waits/"
 _MADE: Final = "refs/holdfast/made/"
 _NONE: Final = "0" * 40
+_EMPTY_TREE: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _NOBODY: Final = "holdfast <holdfast@localhost>"
 _GIVES_ALL: Final = "uploadpack.allowAnySHA1InWant"
 _NOT_GIVEN: Final = "request for unadvertised object"
@@ -107,9 +108,11 @@ class TaskStore:
 
     # Refs
 
-    def refs(self, prefix: str = "refs/holdfast/") -> dict[str, str]:
-        """The refs of the store below a prefix, and the commit of each. Raises StoreError."""
-        lines = self._reach("ls-remote", self.address, f"{prefix}*").splitlines()
+    def refs(self, *prefixes: str) -> dict[str, str]:
+        """The refs of the store below prefixes, all of ours by default, and the commit of each.
+        Raises StoreError."""
+        below = [f"{prefix}*" for prefix in prefixes or ("refs/holdfast/",)]
+        lines = self._reach("ls-remote", self.address, *below).splitlines()
         return {ref: commit for commit, _, ref in (line.partition("\t") for line in lines)}
 
     def move(self, moves: Mapping[str, tuple[str, str]], objects: Path | None = None) -> bool:
@@ -203,6 +206,19 @@ class TaskStore:
         """The paths of the files in a commit of the mirror, below a folder. Raises StoreError."""
         words = ("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)
         return [one for one in self._git(*words, *([below] if below else [])).split("\0") if one]
+
+    def changes(self, old: str, new: str, below: str) -> dict[str, str]:
+        """The files below a folder that differ between two commits of the mirror, "" for none, each
+        with git's letter for what happened to it. Raises StoreError."""
+        words = ("diff-tree", "-r", "-z", "--no-renames", "--name-status", old or _EMPTY_TREE, new)
+        parts = self._git(*words, "--", below).split("\0")
+        return dict(zip(parts[1::2], parts[::2], strict=False))
+
+    def read_joined(self, commit: str, paths: Iterable[str]) -> bytes:
+        """The contents of files in a commit of the mirror, one after another, with empty lines
+        between them. Raises StoreError."""
+        wanted = "".join(f"{commit}:{path}\n" for path in paths)
+        return os.fsencode(self._git("cat-file", "--batch=", stdin=wanted) if wanted else "")
 
     def read(self, commit: str, path: str) -> bytes:
         """The content of a file in a commit of the mirror. Raises StoreError."""

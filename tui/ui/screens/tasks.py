@@ -22,12 +22,14 @@ from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
 from tui.core.files import read_small
 from tui.ui.screens.chat import ChatScreen
-from tui.ui.screens.task_rows import RunStatus, TaskQueue, title_line, totals_line
+from tui.ui.screens.placement_lines import end_words, machine_lines, place_line
+from tui.ui.screens.task_rows import NOWHERE, RunStatus, TaskQueue, title_line, totals_line
 from tui.ui.widgets.bars import KeyHint
 from tui.ui.widgets.keys import TASK_KEYS, bindings
 from tui.ui.widgets.panes import CachedHorizontal, PaneRule
 
 if TYPE_CHECKING:
+    from tui.batch.placement import RunPlacement
     from tui.batch.state import RunState
     from tui.permissions.types import Mode
 
@@ -77,6 +79,16 @@ class ShownRun(Protocol):
         ...
 
     @property
+    def placement(self) -> RunPlacement | None:
+        """The places of its tasks on machines; None where it has none."""
+        ...
+
+    @property
+    def heading(self) -> str:
+        """The words over the conversation that is shown."""
+        ...
+
+    @property
     def begins(self) -> bool:
         """True if a run can be started from here."""
         ...
@@ -119,6 +131,8 @@ class TasksScreen(ChatScreen):
             yield PaneRule("tasks", id="queue-rule")
             yield TaskQueue()
             yield Static("", id="totals", markup=False)
+            yield Static("", id="machines", markup=False)
+            yield Static("", id="place", markup=False)
         with CachedHorizontal(id="body"):
             yield self.left
             yield self.splitter
@@ -173,7 +187,7 @@ class TasksScreen(ChatScreen):
         rule = self.query_one("#queue-rule", PaneRule)
         rule.title = Content.styled(title_line(state), "$text-muted")
         below = self.query_one("#conversation-rule", PaneRule)
-        below.title = Content.styled("conversation" if state else "tasks", "$text-muted")
+        below.title = Content.styled(self.run.heading if state else "tasks", "$text-muted")
         if self.has_class("-nothing") != (state is None):
             self.set_class(state is None, "-nothing")
             self.panes.arrange()
@@ -182,7 +196,9 @@ class TasksScreen(ChatScreen):
             return
         intro = self.query_one("#intro", Static)
         intro.update("Nothing yet.\nPress Enter on a task to show its session.")
-        self.queue.show(state, self.run.skipped, max(30, self.size.width - 4))
+        placement = self.run.placement
+        places = placement.tasks if placement else NOWHERE
+        self.queue.show(state, self.run.skipped, max(30, self.size.width - 4), places)
         most = max(3, self.size.height * 35 // 100)
         self.queue.styles.height = min(self.queue.option_count, most)
         now = self.clock.monotonic()
@@ -199,7 +215,28 @@ class TasksScreen(ChatScreen):
             skipped=self.run.skipped,
         )
         width = self.size.width - 2
-        self.query_one("#totals", Static).update(totals_line(state, pace, width))
+        self.query_one("#totals", Static).update(totals_line(state, pace, width, placement))
+        self._show_placement(placement, width)
+
+    def _show_placement(self, placement: RunPlacement | None, width: int) -> None:
+        """Show the machines, and where the task under the cursor is, of a run that has them."""
+        self.set_class(placement is not None, "-placed")
+        if placement is None:
+            return
+        rule = self.query_one("#queue-rule", PaneRule)
+        rule.right = Content.styled(end_words(placement) if self.run.live else "", "$text-muted")
+        lines = machine_lines(placement, width, self.clock.now())
+        self.query_one("#machines", Static).update(lines)
+        self._show_place()
+
+    @on(OptionList.OptionHighlighted, "#queue")
+    def _show_place(self) -> None:
+        """Show where the task under the cursor is."""
+        placement, task = self.run.placement, self.selected
+        if placement is not None and task is not None:
+            place = placement.tasks.get(task.index)
+            line = place_line(task, place, self.size.width - 2)
+            self.query_one("#place", Static).update(line)
 
     @property
     def queue(self) -> TaskQueue:
@@ -237,10 +274,14 @@ class TasksScreen(ChatScreen):
         task = self.selected
         if task is None:
             return
-        if task.status != "pending" or not self.run.live:
+        waits = task.status == "pending" or (task.status == "interrupted" and self.run.placement)
+        if not waits or not self.run.live:
             self.notice.say("Only tasks that haven't started can be skipped, during a run.")
             return
-        self.run.skip(task.index)
+        try:
+            self.run.skip(task.index)
+        except HoldfastError as error:
+            self.notice.say(error.message, "warning", hint=error.hint)
         self.redraw()
 
     @work(exclusive=True, group="tasks")
