@@ -39,8 +39,8 @@ class RunPlacement:
 
     `hosts` says how many tasks each runs, `refusing` why a host takes none, `server_waits` for how
     many seconds a server wants no requests to a model. `spent_usd`, `reserved_usd` and `limit_usd`
-    are those of the run, the latter None without one. `store_problem`, "" for none: why the store
-    can't be reached, since `unreachable_since`.
+    are those of the run: the first None if a price is missing, the last without one.
+    `store_problem`, "" for none: why the store can't be reached, since `unreachable_since`.
     """
 
     engine: str
@@ -50,7 +50,7 @@ class RunPlacement:
     hosts: Mapping[str, int] = field(default_factory=dict[str, int])
     refusing: Mapping[str, str] = field(default_factory=dict[str, str])
     server_waits: Mapping[str, float] = field(default_factory=dict[str, float])
-    spent_usd: float = 0.0
+    spent_usd: float | None = 0.0
     reserved_usd: float = 0.0
     limit_usd: float | None = None
     store_problem: str = ""

@@ -122,6 +122,8 @@ class PlacedRunner:
         self._waits = ObservedWaits(store, clock)
         self._lives: dict[str, Life] = {}
         """The life of each worker, as the engine last said."""
+        self._ended: dict[str, int] = {}
+        """The attempt of each task whose worker has ended, as the engine said."""
         self._out_of_money = False
         self._engine_problem = ""
         self._store_problem: tuple[str, datetime] | None = None
@@ -450,11 +452,13 @@ class PlacedRunner:
             entries = self._store.entries(new)
             self._waits.take(waits)
         except StoreError as error:
-            since = self._store_problem[1] if self._store_problem else self._clock.now()
-            self._store_problem = error.message, since
-            self._say(f"The store can't be reached; it is tried again. {error}")
+            if self._store_problem is None:
+                self._store_problem = error.message, self._clock.now()
+                self._sink.show(Notice(f"The store can't be reached; it is tried again. {error}"))
             return {key: found for key, (found, _) in self._seen.items()}
-        self._store_problem = None
+        if self._store_problem is not None:
+            self._store_problem = None
+            self._sink.show(Notice("The store can be reached again."))
         at = self._lease_clock.monotonic()
         if at - self._last_read > max(self._pace.lost / 3, 5 * LOOK_S):
             # it slept: nobody saw whether they moved
@@ -476,7 +480,7 @@ class PlacedRunner:
                 ref = ref_of(placed.run, key)
                 if now := lost(self._store, ref, stored, "the worker was gone"):
                     self._seen[key] = now, self._lease_clock.monotonic()
-                    self._say(f"Task {key}: {now.entry.ended}.")
+                    self._say(f"Task {now.entry.tasks[0] + 1}: {now.entry.ended}.")
                     if handle := self._handles.pop(key, ""):
                         with suppress(EngineError):
                             self._engine.cancel([handle])
@@ -499,6 +503,8 @@ class PlacedRunner:
         self._lives = lives = dict(self._engine.watch([*self._handles.values()]))
         for key, handle in [*self._handles.items()]:
             if lives.get(handle) not in {"lives", "waits"}:
+                if lives.get(handle) == "ended" and (seen := self.last_seen(key)):
+                    self._ended[key] = seen.entry.attempt
                 self._say_end(key, handle)
                 del self._handles[key]
             elif key in self._seen and self._seen[key][0].entry.is_over:
@@ -607,6 +613,11 @@ class PlacedRunner:
                 for key, (stored, _) in seen.items()
                 if (delay := self._starts.wait_s(stored.entry, now))
             },
+            ended=frozenset(
+                key
+                for key, (stored, _) in seen.items()
+                if self._ended.get(key) == stored.entry.attempt
+            ),
             skipped=frozenset(self._skipped),
             pausing=self.pausing,
             out_of_money=self._out_of_money,
@@ -637,7 +648,9 @@ class PlacedRunner:
             hosts=sight.hosts(),
             refusing={**refused, **resting},
             server_waits=self._waits.remaining_s(),
-            spent_usd=self._spent_by_others(placed) + sum(one.spent_usd or 0.0 for one in entries),
+            spent_usd=None
+            if any(one.spent_usd is None for one in entries)
+            else self._spent_by_others(placed) + sum(one.spent_usd or 0.0 for one in entries),
             reserved_usd=budget.reserved_usd,
             limit_usd=self._planned.stops.cost_usd,
             store_problem=problem,

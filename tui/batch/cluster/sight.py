@@ -30,7 +30,8 @@ class DriverSight:
     the state in the store of each `entry`, for how long it is unchanged, the life of its worker,
     and the seconds before another one is started for it.
 
-    `keys` are the tasks of each key in the task file, `skipped` those that aren't to be started.
+    `keys` are the tasks of each key in the task file, `skipped` those that aren't to be started;
+    `ended` are the running ones whose worker has ended, as the engine says.
     """
 
     engine: str
@@ -41,6 +42,7 @@ class DriverSight:
     still_s: Mapping[str, float]
     lives: Mapping[str, Life]
     delays: Mapping[str, float] = field(default_factory=dict[str, float])
+    ended: Collection[str] = frozenset()
     skipped: Collection[int] = frozenset()
     pausing: bool = False
     out_of_money: bool = False
@@ -57,7 +59,11 @@ class DriverSight:
 
     def hosts(self) -> dict[str, int]:
         """The number of tasks that each host works on."""
-        counted = Counter(one.host for one in self.entries.values() if one.state == "running")
+        counted = Counter(
+            one.host
+            for key, one in self.entries.items()
+            if one.state == "running" and key not in self.ended
+        )
         return dict(sorted(counted.items()))
 
     def tasks(self) -> Iterator[tuple[int, TaskPlacement]]:
@@ -90,9 +96,11 @@ class DriverSight:
     def _still(self, key: str) -> Wait:
         """Words for a running task whose worker gives no sign of life; "" for all others."""
         still_s = self.still_s.get(key, 0.0)
+        left = duration(self.lease_s - still_s)
+        if key in self.ended:
+            return "worker gone", f"Its worker has ended; its lease runs out in {left}.", True
         if still_s < _STILL * self.lease_s:
             return "", "", False
-        left = duration(self.lease_s - still_s)
         why = f"No sign of life for {duration(still_s)}; its lease runs out in {left}."
         return f"silent {int(still_s)} s", why, True
 

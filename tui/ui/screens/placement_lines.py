@@ -75,6 +75,7 @@ def _facts(task: TaskState, place: TaskPlacement | None) -> Iterator[str]:
         yield f"{plural(place.losses, 'worker')} lost"
     if place.attempt:
         limit = f" of {money(place.cap_usd)}" if place.cap_usd is not None else ""
-        yield f"{money(place.spent_usd)}{limit} so far"
+        cost = place.spent_usd
+        yield "cost unknown" if cost is None else f"{money(cost)}{limit} so far"
     if place.ended:
         yield f"last attempt: {one_line(place.ended)}"

@@ -116,7 +116,7 @@ def totals_line(
     if pace.ended is not None:
         ended = f"stopped early: {one_line(pace.ended)}" if pace.ended else "finished"
         parts.append((ended, "bold $text-warning" if pace.ended else "$text-success"))
-    if placement is not None:
+    if placement is not None and placement.spent_usd is not None:
         parts.append((_budget(placement), "$text-muted"))
     parts.append((f"{tokens(total_usage(tasks).total)} tokens", "$text-muted"))
     if placement is None and (cost := cost_of(tasks)) is not None:

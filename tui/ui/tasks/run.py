@@ -8,6 +8,7 @@ import logging
 import shutil
 import signal
 import sys
+import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -78,6 +79,8 @@ class RunOnScreen:
         self.signals, self._opener = signals, opener
         self._leaving = False
         self._followed: FollowedSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
         self._session: str | None = None
         self._shown: int | None = None
         """The task whose conversation is shown."""
@@ -123,7 +126,8 @@ class RunOnScreen:
         followed = self._followed
         if followed is None:
             return "conversation"
-        return f"task {followed.index + 1}, as of its last request"
+        now = ", as of its last request" if followed.index in self.running else ""
+        return f"task {followed.index + 1}{now}"
 
     def pause(self) -> None:
         if self.runner and self.live:
@@ -225,6 +229,7 @@ class RunOnScreen:
         The screen must be shown. If cancelled, it first stops the running task and saves.
         """
         screen, target = self.screen, self._plan.target
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         await screen.furnish()
         screen.header.state = replace(
             screen.header.state,
@@ -305,7 +310,10 @@ class RunOnScreen:
         self.written = write_summary(summary, self._plan)
 
     def show(self, event: BatchEvent) -> None:
-        """Draw an event; a bug in drawing must not end the run."""
+        """Draw an event; a bug in drawing must not end the run. Threads may call it."""
+        if self._loop is not None and threading.get_ident() != self._thread:
+            self._loop.call_soon_threadsafe(self.show, event)
+            return
         try:
             self.signals.see(event, self.state)
             self._draw(event)
