@@ -29,7 +29,7 @@ async def make_runner(
     planned: RunPlan, options: Options, sink: EventSink, clock: Clock
 ) -> PlacedRunner:
     """Make the driver of a run on machines. Raises UsageError, StoreError, EngineError."""
-    planned.worktrees.check()
+    await asyncio.to_thread(planned.worktrees.check)
     engine = await asyncio.to_thread(_engine, planned, options, clock)
     confinement = confinement_of(planned.launch, "run")
     try:

@@ -55,7 +55,7 @@ def place_line(task: TaskState, place: TaskPlacement | None, width: int) -> Cont
     """Return where a task is, its attempts and its money, or why it is not done."""
     facts = [*_facts(task, place)]
     style = "$text-warning" if place and place.warning else "$text-muted"
-    return Content.styled(whole_words(" · ".join(facts), width), style)
+    return Content.styled(whole_facts(" · ".join(facts), width), style)
 
 
 def _facts(task: TaskState, place: TaskPlacement | None) -> Iterator[str]:
