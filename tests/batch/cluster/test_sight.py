@@ -32,7 +32,7 @@ def waiting(**fields: Any) -> TaskEntry:
         (waiting(), {"lives": {"1": "lives"}}, "starting", "Its worker is starting."),
         (waiting(), {"skipped": {0}, "lives": {"1": "waits"}}, "skipped",
          "It is skipped in this run."),
-        (waiting(), {"pausing": True}, "paused", "The run starts no more tasks: p continues."),
+        (waiting(), {"pausing": True}, "paused", "Paused: p continues."),
         (waiting(), {"out_of_money": True}, "budget",
          "It waits for the budget: what is left is reserved."),
         (waiting(), {"engine_problem": "Nobody answers."}, "engine", "slurm: Nobody answers."),

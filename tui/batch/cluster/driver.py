@@ -31,9 +31,9 @@ from tui.batch.cluster.lease import (
 )
 from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, spec_for
 from tui.batch.cluster.sight import DriverSight, PlacedStates
-from tui.batch.cluster.stored_session import StoredSession
 from tui.batch.cluster.task_store import RUNS, TASKS, WAITS, CommitDraft, StoreError, TaskStore
 from tui.batch.cluster.waits import ObservedWaits
+from tui.batch.cluster.worker_session import WorkerSession
 from tui.batch.cluster.worker_starts import WorkerStarts
 from tui.batch.events import EventSink, RunFinished, RunStarted, TaskFinished, TaskStarted
 from tui.batch.merging import MergeQueue
@@ -225,7 +225,7 @@ class PlacedRunner:
                 hint="Add new ones at the end of the file; they run after these.",
             ) from error
 
-    def session_of(self, index: int) -> StoredSession | None:
+    def session_of(self, index: int) -> WorkerSession | None:
         """Return the session of a task that isn't taken yet, or that was given up; None for all
         others, whose sessions are on this machine."""
         seen = self.last_seen(key := self._key_of(index))
@@ -234,7 +234,7 @@ class PlacedRunner:
         taken = key in self._taken(self.book) or self.book.state.placed is None
         if taken and self.book.task(index).session_id is not None:
             return None
-        return StoredSession(self._store, self, key)
+        return WorkerSession(self._store, self, key)
 
     def last_seen(self, key: str) -> StoredTask | None:
         """Return a task as the store had it at the last look; None before that."""

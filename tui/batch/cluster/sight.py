@@ -116,7 +116,7 @@ class DriverSight:
                 return "in queue", f"It waits in the queue of {self.engine}.", False
             return "starting", "Its worker is starting.", False
         if self.pausing:
-            return "paused", "The run starts no more tasks: p continues.", False
+            return "paused", "Paused: p continues.", False
         if self.out_of_money:
             return "budget", "It waits for the budget: what is left is reserved.", True
         if self.engine_problem:

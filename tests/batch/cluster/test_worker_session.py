@@ -11,8 +11,8 @@ import pytest
 
 from tui.batch.cluster.entry import ActiveTask, TaskEntry
 from tui.batch.cluster.lease import StoredTask
-from tui.batch.cluster.stored_session import StoredSession
 from tui.batch.cluster.task_store import TaskStore
+from tui.batch.cluster.worker_session import WorkerSession
 
 FOLDER = "data/sessions/work/20261130T090000Z-"
 
@@ -46,7 +46,7 @@ def piece(begin: int, session: str = "abc") -> str:
     return f"{FOLDER}{session}.jsonl/{begin:012d}"
 
 
-def read(session: StoredSession) -> list[str]:
+def read(session: WorkerSession) -> list[str]:
     assert session.is_behind
     session.read()
     assert not session.is_behind
@@ -61,7 +61,7 @@ def worker(tmp_path: Path) -> Worker:
 
 
 def test_each_piece_is_read_once(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = StoredSession(worker.store, worker, "1")
+    session = WorkerSession(worker.store, worker, "1")
     assert not session.is_behind
     wanted: list[list[str]] = []
     joined = TaskStore.read_joined
@@ -82,7 +82,7 @@ def test_each_piece_is_read_once(worker: Worker, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_session_that_was_written_anew_is_read_anew(worker: Worker) -> None:
-    session = StoredSession(worker.store, worker, "1")
+    session = WorkerSession(worker.store, worker, "1")
     worker.put({piece(0): line(0), piece(100): line(1)})
     assert read(session) == ["r0", "r1"]
     worker.put({f"{FOLDER}abc.jsonl": None, piece(0): line(5)})
@@ -91,7 +91,7 @@ def test_a_session_that_was_written_anew_is_read_anew(worker: Worker) -> None:
 
 
 def test_the_session_after_another_one_takes_its_place(worker: Worker) -> None:
-    session = StoredSession(worker.store, worker, "1")
+    session = WorkerSession(worker.store, worker, "1")
     worker.put({piece(0): line(0)})
     assert read(session) == ["r0"]
     worker.put({piece(0, "def"): line(3)}, session="def")

@@ -21,7 +21,7 @@ class StoredTasks(Protocol):
         ...
 
 
-class StoredSession:
+class WorkerSession:
     """Follows the session of the task that is `key` in the store.
 
     `records` are those that were read, and `begun` counts how often they began afresh: with another
