@@ -14,14 +14,21 @@ from tui.batch.state import RunState, TaskState
 
 def sight(*entries: TaskEntry, **facts: Any) -> DriverSight:
     """What a driver has of tasks, each with its key."""
-    usual: dict[str, Any] = {"engine": "slurm", "slots": 2, "lease_s": 90.0, "still_s": {}}
-    keys = {entry.key: entry.tasks for entry in entries}
-    by_key = {entry.key: entry for entry in entries}
-    return DriverSight(**usual | {"lives": {}, "keys": keys, "entries": by_key} | facts)
+    usual: dict[str, Any] = {
+        "engine": "slurm",
+        "slots": 2,
+        "lease_s": 90.0,
+        "keys": {entry.key: entry.tasks for entry in entries},
+        "entries": {entry.key: entry for entry in entries},
+        "still_s": {},
+        "lives": {},
+    }
+    return DriverSight(**{**usual, **facts})
 
 
 def waiting(**fields: Any) -> TaskEntry:
-    return TaskEntry(**{"key": "1", "tasks": (0,)} | fields)
+    usual: dict[str, Any] = {"key": "1", "tasks": (0,)}
+    return TaskEntry(**{**usual, **fields})
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ class Place:
 
     def items(self, kind: type[Any]) -> list[str]:
         items = self.app.run_on.screen.conversation.items
-        return [item.text for item in items if isinstance(item, kind)]
+        return [str(getattr(item, "text", "")) for item in items if isinstance(item, kind)]
 
     async def read(self) -> None:
         await self.app.run_on.refresh()
@@ -321,6 +321,27 @@ async def test_a_skipped_task_is_taken_up_again(repo: Path) -> None:
         assert place.app.run_on.skipped == {2, 3}
         await place.pilot.press("r")
         await until(place.pilot, lambda: not place.app.run_on.skipped)
+
+
+async def test_a_failed_task_runs_again_once_the_others_are_done(repo: Path) -> None:
+    async with placed(repo, Machines()) as place:
+        given_up: dict[str, Any] = {
+            "state": "given_up",
+            "losses": 3,
+            "ended": "the worker was gone on n1",
+        }
+        place.work("00001", "n1", **given_up)
+        await place.look()
+        assert "failed" in place.row(0)
+        await place.pilot.press("r")
+        await until(place.pilot, lambda: place.app.run_on.state.tasks[0].status == "pending")
+        first = {one.split("/")[0] for one in place.engine.lives}
+        for key in ("00002", "00003"):
+            place.work(key, "n1", **given_up)
+        place.clock.advance(2)
+        await until(place.pilot, lambda: place.row(0).endswith("starting"))
+        again = [one for one in place.engine.lives if one.split("/")[0] not in first]
+        assert [one.split("/")[1] for one in again] == ["00001"]
 
 
 async def test_tasks_in_the_store_stay_as_they_are_and_others_can_be_added(repo: Path) -> None:

@@ -128,6 +128,7 @@ class PlacedRunner:
         self._engine_problem = ""
         self._store_problem: tuple[str, datetime] | None = None
         self._running: tuple[int, ...] = ()
+        self._last_sight: DriverSight | None = None
         self._states = PlacedStates()
         self._shown: tuple[RunState, RunState] | None = None
         """A state of the book, and that state as a person is to see it."""
@@ -145,7 +146,7 @@ class PlacedRunner:
             return None
         state = self.book.state
         if self._shown is None or self._shown[0] is not state:
-            sight = self._sight(state.placed)
+            sight = self._last_sight  # threads change what it was made of
             self._shown = state, self._states.over(state, sight) if sight else state
         return self._shown[1]
 
@@ -636,7 +637,7 @@ class PlacedRunner:
         refused = {one.host: one.reason for entry in entries for one in entry.refusals}
         problem, since = self._store_problem or ("", None)
         self._running, before = sight.running(), self.placement.tasks
-        self._shown = None
+        self._last_sight, self._shown = sight, None
         self.placement = RunPlacement(
             engine=sight.engine,
             outlives=self._engine.outlives,
