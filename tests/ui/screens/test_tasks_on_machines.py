@@ -473,6 +473,9 @@ async def test_of_five_hundred_tasks_only_changed_rows_are_drawn(
         screen.queue.follow(400)
         await pilot.pause()
         assert "2×" in screen.queue.render_line(int(400 + 1 - screen.queue.scroll_y)).text
+        for size in (NARROW, WIDE):
+            await pilot.resize_terminal(*size)
+            await until(pilot, lambda: screen.queue.virtual_size.height == 501)
         app.run_on.stop_and_leave()
         await until(pilot, lambda: not app.run_on.live)
 

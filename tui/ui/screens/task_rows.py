@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from rich.cells import cell_len
 from textual.content import Content
-from textual.widgets import OptionList
+from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.batch.placement import RunPlacement, TaskPlacement
@@ -169,6 +169,20 @@ def title_line(state: RunState | None) -> str:
     return f"tasks · {state.task_file.rsplit('/', 1)[-1]} · {plural(len(state.tasks), 'task')}"
 
 
+class SteadyText(Static):
+    """Lines that are drawn only where they differ, and laid out only if their number does."""
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002
+        super().__init__("", id=id, markup=False)
+        self._lines = Content()
+
+    def show(self, lines: Content) -> None:
+        """Show other lines, or the same."""
+        before, self._lines = self._lines, lines
+        if (before.plain, before.spans) != (lines.plain, lines.spans):
+            self.update(lines, layout=before.plain.count("\n") != lines.plain.count("\n"))
+
+
 Places: TypeAlias = Mapping[int, TaskPlacement]
 NOWHERE: Final[Places] = {}
 _Drawn: TypeAlias = tuple[TaskState, bool, int, TaskPlacement | None]
@@ -191,30 +205,35 @@ class TaskQueue(OptionList):
         before, self._shown = self._shown, (state, skipped, width, places)
         if before and before[0] is state and before[1:] == self._shown[1:]:
             return
+        rows: dict[int, _Drawn] = {
+            task.index: (task, task.index in skipped, width, places.get(task.index))
+            for task in state.tasks
+        }
+        known, self._rows = self._rows, rows
         names = [(task.section, task.group, task.task) for task in state.tasks]
         if names != self._names:
             self._names = names
-            self._fill(state, width)
-        changed: set[Option] = set()
-        for task in state.tasks:
-            place = places.get(task.index)
-            drawn = (task, task.index in skipped, width, place)
-            if self._rows.get(task.index) != drawn:
-                self._rows[task.index] = drawn
-                row = task_row(task, width, skipped=drawn[1], place=place)
-                changed.add(self._replace(self.get_option_index(f"task-{task.index}"), row))
-        if changed:
-            cache = self._option_render_cache
-            for key in [key for key in cache.keys() if key[0] in changed]:  # noqa: SIM118
-                cache.discard(key)
+            self._fill(state)
+            return
+        changed = [index for index, drawn in rows.items() if known[index] != drawn]
+        self._replace(changed)
+        if before and before[2] != width:
+            self._clear_caches()  # rows of another width may have been measured as two lines each
 
-    def _replace(self, index: int, row: Content) -> Option:
-        """Replace a row, which like all has one line. The list's own method would measure and draw
-        all rows again."""
-        option = self.get_option_at_index(index)
-        option._set_prompt(row)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-        self.refresh_line(index)
-        return option
+    def _replace(self, indexes: Collection[int]) -> None:
+        """Draw the rows of tasks again, which have one line each. The list's own method would
+        measure and draw all of its rows."""
+        options = {self.get_option(f"task-{index}"): index for index in indexes}
+        for option, index in options.items():
+            option._set_prompt(self._row(index))  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            self.refresh_line(self.get_option_index(f"task-{index}"))
+        cache = self._option_render_cache
+        for key in [key for key in cache.keys() if options and key[0] in options]:  # noqa: SIM118
+            cache.discard(key)
+
+    def _row(self, index: int) -> Content:
+        task, skipped, width, place = self._rows[index]
+        return task_row(task, width, skipped=skipped, place=place)
 
     def follow(self, index: int) -> None:
         """Bring a task's row into view."""
@@ -229,10 +248,9 @@ class TaskQueue(OptionList):
         id_ = self.get_option_at_index(self.highlighted).id
         return int(id_.removeprefix("task-")) if id_ else None
 
-    def _fill(self, state: RunState, width: int) -> None:
+    def _fill(self, state: RunState) -> None:
         at = self.at_cursor or 0
         self.clear_options()
-        self._rows.clear()
         section = None
         options: list[Option] = []
         for task in state.tasks:
@@ -240,6 +258,6 @@ class TaskQueue(OptionList):
                 section = task.section
                 group = Content.styled(f"      {one_line(task.group)}", "bold $text-secondary")
                 options.append(Option(group, disabled=True))
-            options.append(Option(task_row(task, width), id=f"task-{task.index}"))
+            options.append(Option(self._row(task.index), id=f"task-{task.index}"))
         self.add_options(options)
         self.follow(min(at, len(state.tasks) - 1))

@@ -23,7 +23,14 @@ from tui.core.errors import HoldfastError
 from tui.core.files import read_small
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.placement_lines import end_words, machine_lines, place_line
-from tui.ui.screens.task_rows import NOWHERE, RunStatus, TaskQueue, title_line, totals_line
+from tui.ui.screens.task_rows import (
+    NOWHERE,
+    RunStatus,
+    SteadyText,
+    TaskQueue,
+    title_line,
+    totals_line,
+)
 from tui.ui.widgets.bars import KeyHint
 from tui.ui.widgets.keys import TASK_KEYS, bindings
 from tui.ui.widgets.panes import CachedHorizontal, PaneRule
@@ -58,6 +65,8 @@ _NOTHING = (
     "Then press n here, or run:  holdfast run TASKS.md\n\n"
     "With git, each task becomes one commit and failed tasks are undone."
 )
+
+_NO_SESSION = "Nothing yet.\nPress Enter on a task to show its session."
 
 _EDITING = "`- …` is a task, `## …` starts a group. Keep the tasks that have already started."
 
@@ -124,15 +133,16 @@ class TasksScreen(ChatScreen):
         self._waits: dict[int, tuple[float, int]] = {}
         """For each waiting task, when its wait ends, and before which attempt."""
         self.ended: str | None = None
+        self._redraw_due = False
 
     def compose(self) -> ComposeResult:
         yield self.header
         with Vertical(id="queue-box"):
             yield PaneRule("tasks", id="queue-rule")
             yield TaskQueue()
-            yield Static("", id="totals", markup=False)
-            yield Static("", id="machines", markup=False)
-            yield Static("", id="place", markup=False)
+            yield SteadyText(id="totals")
+            yield SteadyText(id="machines")
+            yield SteadyText(id="place")
         with CachedHorizontal(id="body"):
             yield self.left
             yield self.splitter
@@ -179,8 +189,15 @@ class TasksScreen(ChatScreen):
         self.idle()
         self.redraw()
 
+    def redraw_soon(self) -> None:
+        """Redraw once, however many events come now."""
+        if not self._redraw_due:
+            self._redraw_due = True
+            self.call_later(self.redraw)
+
     def redraw(self) -> None:
         """Show the current state of the tasks; unchanged rows are left alone."""
+        self._redraw_due = False
         if not (self.query("#queue-rule") and self.query("#intro")):
             return  # a resize may come before the widgets, a task end after them
         state = self.run.state
@@ -195,7 +212,8 @@ class TasksScreen(ChatScreen):
         if state is None:
             return
         intro = self.query_one("#intro", Static)
-        intro.update("Nothing yet.\nPress Enter on a task to show its session.")
+        if intro.content != _NO_SESSION:
+            intro.update(_NO_SESSION)
         placement = self.run.placement
         places = placement.tasks if placement else NOWHERE
         self.queue.show(state, self.run.skipped, max(30, self.size.width - 4), places)
@@ -215,7 +233,7 @@ class TasksScreen(ChatScreen):
             skipped=self.run.skipped,
         )
         width = self.size.width - 2
-        self.query_one("#totals", Static).update(totals_line(state, pace, width, placement))
+        self.query_one("#totals", SteadyText).show(totals_line(state, pace, width, placement))
         self._show_placement(placement, width)
 
     def _show_placement(self, placement: RunPlacement | None, width: int) -> None:
@@ -226,7 +244,7 @@ class TasksScreen(ChatScreen):
         rule = self.query_one("#queue-rule", PaneRule)
         rule.right = Content.styled(end_words(placement) if self.run.live else "", "$text-muted")
         lines = machine_lines(placement, width, self.clock.now())
-        self.query_one("#machines", Static).update(lines)
+        self.query_one("#machines", SteadyText).show(lines)
         self._show_place()
 
     @on(OptionList.OptionHighlighted, "#queue")
@@ -236,7 +254,7 @@ class TasksScreen(ChatScreen):
         if placement is not None and task is not None:
             place = placement.tasks.get(task.index)
             line = place_line(task, place, self.size.width - 2)
-            self.query_one("#place", Static).update(line)
+            self.query_one("#place", SteadyText).show(line)
 
     @property
     def queue(self) -> TaskQueue:

@@ -342,7 +342,7 @@ class RunOnScreen:
                     screen.notice.say(text.strip())
             case _:
                 pass
-        screen.redraw()
+        screen.redraw_soon()
 
     def _begin_showing(self, task: int, session: str) -> None:
         """Show a task that begins, unless the shown one is running or was chosen by the person."""
