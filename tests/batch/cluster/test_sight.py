@@ -70,7 +70,7 @@ def test_of_a_group_the_task_at_work_is_running_and_the_others_wait_for_it() -> 
     places = dict(seen.tasks())
     assert seen.running() == (4,)
     assert seen.hosts() == {"n1": 1}
-    assert [places[index].label for index in (3, 4, 5)] == ["with group", "", "next in group"]
+    assert [places[index].label for index in (3, 4, 5)] == ["with group", "", "group next"]
     assert (places[4].attempt, places[4].losses, places[4].spent_usd) == (2, 1, 0.5)
     assert 7 not in places
 
@@ -104,6 +104,13 @@ def test_states_are_those_of_the_store_until_a_task_is_taken_and_unchanged_ones_
     assert [one.status for one in again.tasks][:2] == ["running", "running"]
     assert again.tasks[0] is shown.tasks[0]
     assert again.tasks[3] is shown.tasks[3]
+
+
+def test_the_session_of_a_group_is_that_of_the_tasks_it_came_to() -> None:
+    group = waiting(tasks=(0, 1, 2), state="running", attempt=1, active=ActiveTask(1, "abc"))
+    shown = PlacedStates().over(state(task(0), task(1), task(2)), sight(group))
+    assert [one.status for one in shown.tasks] == ["pending", "running", "pending"]
+    assert [one.session_id for one in shown.tasks] == ["abc", "abc", None]
 
 
 def test_a_task_that_was_given_up_can_still_be_opened() -> None:

@@ -77,7 +77,7 @@ class DriverSight:
     def _place(self, key: str, entry: TaskEntry, index: int, active: int) -> TaskPlacement:
         if entry.state == "running" and index != active:
             earlier = index < active
-            label = "with group" if earlier else "next in group"
+            label = "with group" if earlier else "group next"
             why = "Its result comes with its group's." if earlier else "It runs after its group's."
             return TaskPlacement(label=label, why=why)
         label, why, warning = self._still(key) if entry.state == "running" else self._wait(key)
@@ -133,6 +133,11 @@ def _active(entry: TaskEntry, indexes: tuple[int, ...]) -> int:
     return active.index if active is not None and active.index in indexes else indexes[0]
 
 
+def _is_begun(task: TaskState, entry: TaskEntry) -> bool:
+    """True if the group's worker has come to a task, or is past it."""
+    return entry.active is not None and task.index <= entry.active.index
+
+
 @dataclass(slots=True)
 class PlacedStates:
     """The state of a run with what the store says of the tasks that aren't taken yet. A task that
@@ -167,7 +172,7 @@ class PlacedStates:
                 attempts=entry.attempt,
                 session_id=session or task.session_id,
             )
-        elif task.session_id is None and (entry.is_over or task.status == "failed"):
+        elif task.session_id is None and (entry.is_over or _is_begun(task, entry)):
             shown = replace(task, session_id=session)
         self._made[task.index] = task, entry, shown
         return shown
