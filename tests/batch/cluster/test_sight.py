@@ -40,6 +40,7 @@ def waiting(**fields: Any) -> TaskEntry:
         (waiting(), {"skipped": {0}, "lives": {"1": "waits"}}, "skipped",
          "It is skipped in this run."),
         (waiting(), {"pausing": True}, "paused", "Paused: p continues."),
+        (waiting(), {"is_over": True}, "", "The next run continues with it."),
         (waiting(), {"out_of_money": True}, "budget",
          "It waits for the budget: what is left is reserved."),
         (waiting(), {"engine_problem": "Nobody answers."}, "engine", "slurm: Nobody answers."),
@@ -91,7 +92,7 @@ def task(index: int, **fields: Any) -> TaskState:
 def test_states_are_those_of_the_store_until_a_task_is_taken_and_unchanged_ones_stay() -> None:
     book = state(task(0), task(1), task(2, status="completed"), task(3))
     at_work = waiting(state="running", attempt=2, active=ActiveTask(0, "abc"))
-    lost = waiting(key="2", tasks=(1,), attempt=1, active=ActiveTask(1, "def"))
+    lost = waiting(key="2", tasks=(1, 3), attempt=1, active=ActiveTask(1, "def"))
     done = waiting(key="3", tasks=(2,), state="done")
     states = PlacedStates()
     shown = states.over(book, sight(at_work, lost, done))

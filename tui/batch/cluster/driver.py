@@ -595,7 +595,7 @@ class PlacedRunner:
 
     # Showing it
 
-    def _sight(self, placed: PlacedRun | None) -> DriverSight | None:
+    def _sight(self, placed: PlacedRun | None, *, is_over: bool) -> DriverSight | None:
         """The facts for a person; None where nothing is placed."""
         if placed is None:
             return None
@@ -620,14 +620,16 @@ class PlacedRunner:
                 if self._ended.get(key) == stored.entry.attempt
             ),
             skipped=frozenset(self._skipped),
+            is_over=is_over,
             pausing=self.pausing,
             out_of_money=self._out_of_money,
             engine_problem=self._engine_problem,
         )
 
-    def _note_sight(self, book: RunStore) -> None:
+    def _note_sight(self, book: RunStore, *, is_over: bool = False) -> None:
         """Note what the last look showed."""
-        placed, sight = book.state.placed, self._sight(book.state.placed)
+        placed = book.state.placed
+        sight = self._sight(placed, is_over=is_over)
         if placed is None or sight is None:
             return
         entries = [*sight.entries.values()]
@@ -678,7 +680,7 @@ class PlacedRunner:
         if book.state.placed is not None and not self._leaving:
             await asyncio.to_thread(self._read_tasks, book.state.placed)
             self._handles.clear()
-            self._note_sight(book)
+            self._note_sight(book, is_over=True)
 
     # Taking it
 

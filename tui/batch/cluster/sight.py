@@ -31,7 +31,8 @@ class DriverSight:
     and the seconds before another one is started for it.
 
     `keys` are the tasks of each key in the task file, `skipped` those that aren't to be started;
-    `ended` are the running ones whose worker has ended, as the engine says.
+    `ended` are the running ones whose worker has ended, as the engine says. `is_over`: the driver
+    has ended.
     """
 
     engine: str
@@ -44,6 +45,7 @@ class DriverSight:
     delays: Mapping[str, float] = field(default_factory=dict[str, float])
     ended: Collection[str] = frozenset()
     skipped: Collection[int] = frozenset()
+    is_over: bool = False
     pausing: bool = False
     out_of_money: bool = False
     engine_problem: str = ""
@@ -115,6 +117,8 @@ class DriverSight:
             if self.lives[key] == "waits":
                 return "in queue", f"It waits in the queue of {self.engine}.", False
             return "starting", "Its worker is starting.", False
+        if self.is_over:
+            return "", "The next run continues with it.", False
         if self.pausing:
             return "paused", "Paused: p continues.", False
         if self.out_of_money:
@@ -131,11 +135,6 @@ def _active(entry: TaskEntry, indexes: tuple[int, ...]) -> int:
     """The task of a group that is being worked on: the first one until its worker says more."""
     active = entry.active
     return active.index if active is not None and active.index in indexes else indexes[0]
-
-
-def _is_begun(task: TaskState, entry: TaskEntry) -> bool:
-    """True if the group's worker has come to a task, or is past it."""
-    return entry.active is not None and task.index <= entry.active.index
 
 
 @dataclass(slots=True)
@@ -165,14 +164,15 @@ class PlacedStates:
             return before[2]
         shown = task
         session = entry.active.session if entry.active else None
-        if task.is_to_do and (running or (entry.state == "waiting" and entry.attempt)):
+        begun = entry.attempt > 0 and task.index <= _active(entry, entry.tasks)
+        if task.is_to_do and (running or (entry.state == "waiting" and begun)):
             shown = replace(
                 task,
                 status="running" if running else "interrupted",
                 attempts=entry.attempt,
                 session_id=session or task.session_id,
             )
-        elif task.session_id is None and (entry.is_over or _is_begun(task, entry)):
+        elif task.session_id is None and (entry.is_over or begun):
             shown = replace(task, session_id=session)
         self._made[task.index] = task, entry, shown
         return shown
