@@ -237,15 +237,16 @@ class PlacedRunner:
         files: dict[str, bytes | None] = {TASK_FILE: read_small(planned.task_file)[0]}
         if planned.launch.boot is not None:
             files[BOOT_FILE] = read_small(planned.launch.boot)[0]
-        here = Checkout.of(planned.target).common / "objects"
+        store.bring([spec.base], Checkout.of(planned.target).common)
         files[STATE_FILE] = msgspec.json.encode(replace(book.state, placed=None))
         drafts = [CommitDraft(spec.to_message(), works=(spec.base,), files=files)]
         for key, indexes in placed.keys.items():
             drafts.append(CommitDraft(TaskEntry(key=key, tasks=indexes).to_message()))
         refs = [run_ref, *(ref_of(placed.run, key) for key in placed.keys)]
-        made = store.commits(drafts, here)
+        made = store.commits(drafts)
         moves = {ref: ("", commit) for ref, commit in zip(refs, made, strict=True)}
-        if not store.move(moves, here):
+        store.keep(run_ref, made[0])
+        if not store.move(moves):
             raise StoreError(f"The store has another run {placed.run}.")
 
     # Watching it

@@ -50,13 +50,14 @@ _ROOMS: Final = ("run", "tool-results", "plans")
 class TaskSnapshot:
     """A task's state as it goes into the store: `files` that are new or changed, by their paths in
     the tree, None for one that is gone, and the commits that hold its `works`, first that of all
-    its files as they are, made upon `head`. `objects` is where these commits are. `known` is for
-    `Workplace.stored`."""
+    its files as they are, made upon `head`. Of these the store may lack the `new` ones, which are
+    in `repository`. `known` is for `Workplace.stored`."""
 
     files: Mapping[str, bytes | None]
     works: tuple[str, ...]
     head: str
-    objects: Path
+    new: tuple[str, ...]
+    repository: Path
     known: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, "tuple[int, int]"])
 
 
@@ -68,6 +69,8 @@ class Workplace:
     spec: RunSpec
     _known: dict[str, tuple[int, int]] = field(default_factory=dict[str, "tuple[int, int]"])
     """Size and time of each file when it was last put into the store."""
+    _brought: set[str] = field(default_factory=set[str])
+    """The commits of works that the store has."""
 
     @property
     def top(self) -> Path:
@@ -84,11 +87,6 @@ class Workplace:
         """The repository on this machine that has what the run begins from, and nothing of other
         tasks: confined commands read it."""
         return self.place.parent / "base.git"
-
-    @property
-    def objects(self) -> Path:
-        """The folder of the checkout's own objects."""
-        return self.top / ".git" / "objects"
 
     @property
     def task_file(self) -> Path:
@@ -110,6 +108,7 @@ class Workplace:
                 remove_tree(self.place / name)
                 (self.place / name).mkdir(mode=0o700, parents=True)
         works = store.parents(commit)[1:] if goes_on else []
+        self._brought = {self.spec.base, *works, *([entry.head] if goes_on else [])}
         self._check_out(store, entry.head if goes_on else self.spec.base, works)
         if Path(os.path.realpath(self.target)) != self.target:
             raise StoreError(f"{self.target} is a link that the task committed; it isn't followed.")
@@ -131,8 +130,9 @@ class Workplace:
             self._write(self.target / PRIVATE_DIR / BOOT_FILE, store.read(run, BOOT_FILE))
         return goes_on
 
-    def snapshot(self) -> TaskSnapshot:
-        """The task's state as it is now. Raises GitError, StoreError."""
+    def snapshot(self, store: TaskStore) -> TaskSnapshot:
+        """The task's state as it is now; the commit of its files is made where the store's mirror
+        has its objects. Raises GitError, StoreError."""
         checkout = Checkout.of(self.top)
         head = checkout.commit()
         out = excluded_paths(self.top, self.target, self.task_file)
@@ -143,18 +143,25 @@ class Workplace:
         ]
         work = head
         if changed:
-            tree = tree_of(checkout, head, changed)
-            work = commit_tree(checkout, tree, [head], "holdfast: work so far\n")
+            env = {
+                **self.spec.identity,
+                "GIT_OBJECT_DIRECTORY": str(store.mirror / "objects"),
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(checkout.common / "objects"),
+            }
+            tree = tree_of(checkout, head, changed, env)
+            work = commit_tree(checkout, tree, [head], "holdfast: work so far\n", env=env)
         refs = dict(self._refs(checkout))
         known = dict(self._known)
         files = dict(self._changed_files(known))
         files[_REFS] = json.dumps(refs, sort_keys=True).encode()
-        works = (work, *sorted({*refs.values()} - {work, head}))
-        return TaskSnapshot(files, works, head, self.objects, known)
+        kept = sorted({*refs.values()} - {work, head})
+        new = tuple(one for one in (head, *kept) if one not in self._brought)
+        return TaskSnapshot(files, (work, *kept), head, new, checkout.common, known)
 
     def stored(self, snapshot: TaskSnapshot) -> None:
         """A snapshot is in the store: the next one has what has changed since."""
         self._known = dict(snapshot.known)
+        self._brought.update(snapshot.new)
 
     def remove(self) -> None:
         """Remove all of it: the store has what counts."""
@@ -166,7 +173,8 @@ class Workplace:
         top, branch = self.top, self.spec.branch
         git(top, "init", "-q", "-b", branch, str(top))
         base = store.base(self.spec.base, self.base)
-        self._write(self.objects / "info" / "alternates", f"{base}/objects\n".encode())
+        others = top / ".git" / "objects" / "info" / "alternates"
+        self._write(others, f"{base}/objects\n".encode())
         if works:
             store.fetch(works, into=top)
         for name, value in self.spec.identity.items():
@@ -179,10 +187,12 @@ class Workplace:
     def _restore(self, store: TaskStore, commit: str, *, work: bool) -> None:
         """Put the task's own files back; those of its record alone, unless its `work` goes on."""
         pieces: dict[str, list[str]] = {}
-        for path in store.files(commit):
+        files = store.files(commit)
+        for path in files:
             whole, _, last = path.rpartition("/")
             grown = whole.endswith(".jsonl") and last.isdigit()
             pieces.setdefault(whole if grown else path, []).append(path)
+        contents = store.read_all(files)
         for path, parts in pieces.items():
             room, _, rest = path.partition("/")
             if room == "private" and not work:
@@ -190,7 +200,7 @@ class Workplace:
                 continue
             if room == "private" and rest.partition("/")[0] not in _ROOMS:
                 continue
-            data = b"".join(store.read(commit, part) for part in sorted(parts))
+            data = b"".join(contents[part] for part in sorted(parts))
             if room in {"data", "private"}:
                 folder = self.place / "data" if room == "data" else self.target / PRIVATE_DIR
                 self._write(folder / rest, data)
@@ -216,13 +226,11 @@ class Workplace:
     # Looking at it
 
     def _refs(self, checkout: Checkout) -> Iterator[tuple[str, str]]:
-        words = ("for-each-ref", "--format=%(objecttype) %(objectname) %(refname)", _KEPT)
+        words = ("for-each-ref", "--format=%(objecttype) %(objectname) %(refname)", _KEPT, RUNNING)
         for line in checkout.git(*words).splitlines():
             kind, commit, ref = line.split(" ", 2)
             if kind == "commit":
                 yield ref, commit
-        if began := checkout.commit(RUNNING):
-            yield RUNNING, began
 
     def _changed_files(
         self, known: dict[str, tuple[int, int]]
