@@ -46,8 +46,6 @@ from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
 
-LOOK_S: Final = 2.0
-"""Seconds between two looks at the store."""
 _TAKES: Final = 5
 """Tries to take a result."""
 _REFUSED: Final = 3
@@ -268,7 +266,7 @@ class PlacedRunner:
             await asyncio.to_thread(self._start_more, placed)
             self._judge_refusals(found)
             waiting = asyncio.ensure_future(self._stop.wait())
-            await asyncio.wait({waiting}, timeout=LOOK_S)
+            await asyncio.wait({waiting}, timeout=self._engine.look_s)
             waiting.cancel()
 
     def _tell_begun(
@@ -303,7 +301,7 @@ class PlacedRunner:
             self._say(f"The store can't be reached; it is tried again. {error}")
             return {key: found for key, (found, _) in self._seen.items()}
         at = self._lease_clock.monotonic()
-        if at - self._last_read > max(self._pace.lost / 3, 5 * LOOK_S):
+        if at - self._last_read > max(self._pace.lost / 3, 5 * self._engine.look_s):
             # it slept: nobody saw whether they moved
             self._seen = {key: (one, at) for key, (one, _) in self._seen.items()}
         self._last_read = at

@@ -318,7 +318,10 @@ async def _run(job: _Job, planned: RunPlan, clock: Clock, found: StoredTask) -> 
     last = await asyncio.to_thread(_last, job, planned.launch.folders, clock)
     done = {"state": "done", "spent_usd": job.spent, "requests": job.requests, "next_usd": 0.0}
     await asyncio.to_thread(lambda: job.lease.finish(last, ended="", **done))
-    job.workplace.remove()
+    spare = not any(
+        one.state == "running" for one in unattended.unattended_commands(planned.launch.folders)
+    )
+    await asyncio.to_thread(lambda: job.workplace.remove(spare=spare))
 
 
 def _sweep(store: TaskStore, run: str, folder: Path) -> None:

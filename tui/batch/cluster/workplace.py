@@ -2,6 +2,7 @@
 
     work/    an ordinary checkout, on the branch of the run, at the commit it had come to
     data/    sessions and full outputs of the task alone, as in the platform's data folder
+    index    the checkout's index when its files were new, if a later task may have them
 
 It always has the same path, on every machine where it can: the model has read it, so only there
 can a lost task go on as if nothing had happened.
@@ -18,6 +19,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from tui.batch.cluster import spare_checkouts
 from tui.batch.cluster.entry import TaskEntry
 from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, RunSpec
 from tui.batch.cluster.task_store import StoreError, TaskStore
@@ -28,7 +30,7 @@ from tui.core.dataclass import dataclass, field
 from tui.core.errors import os_error_as
 from tui.core.files import read_small, replace_file
 from tui.core.git.checkout import Checkout
-from tui.core.git.door import git
+from tui.core.git.door import GitError, git
 from tui.core.git.snapshot import changed_paths, commit_tree, paths_between, put_back, tree_of
 from tui.core.paths import Folders
 from tui.core.private_files import private_folder
@@ -39,6 +41,7 @@ _REFS: Final = "refs.json"
 _KEPT: Final = "refs/holdfast/"
 """Refs that are part of a task: what its failed attempts had done."""
 _SKIPPED: Final = (".lock", ".tmp", ".draft", "/lock")
+_PERSON: Final = {"name": "GIT_AUTHOR_NAME", "email": "GIT_AUTHOR_EMAIL"}
 _PIECE: Final = "{:012d}"
 _FILE_MAX: Final = 64_000_000
 """Bytes of a file of a task's own that are put into the store; a larger one isn't."""
@@ -94,6 +97,14 @@ class Workplace:
         named = self.spec.task_file
         return self.top / named if named else self.target / PRIVATE_DIR / TASK_FILE
 
+    @property
+    def _index(self) -> Path:
+        return self.place / "index"
+
+    @property
+    def _spares(self) -> Path:
+        return self.place.parent / "spare"
+
     def folders(self, usual: Folders) -> Folders:
         """The program's folders for this task: its data is its own."""
         return Folders(self.place / "data", usual.config, usual.cache, usual.log)
@@ -104,9 +115,10 @@ class Workplace:
         GitError."""
         goes_on = bool(entry.head) and entry.place == str(self.place)
         with os_error_as(StoreError, f"Can't make {self.place}"):
+            self.place.mkdir(mode=0o700, parents=True, exist_ok=True)
             for name in ("work", "data"):
                 remove_tree(self.place / name)
-                (self.place / name).mkdir(mode=0o700, parents=True)
+            (self.place / "data").mkdir(mode=0o700)
         works = store.parents(commit)[1:] if goes_on else []
         self._brought = {self.spec.base, *works, *([entry.head] if goes_on else [])}
         self._check_out(store, entry.head if goes_on else self.spec.base, works)
@@ -163,26 +175,49 @@ class Workplace:
         self._known = dict(snapshot.known)
         self._brought.update(snapshot.new)
 
-    def remove(self) -> None:
-        """Remove all of it: the store has what counts."""
+    def remove(self, *, spare: bool = False) -> None:
+        """Remove all of it: the store has what counts. Where nothing works in it any more, the next
+        task of the run may have the checkout as a `spare` one."""
+        if spare and self._index.exists():
+            spare_checkouts.give(self._spares, self.place.name, self.top, self._index)
         remove_tree(self.place)
 
     # Making it
 
     def _check_out(self, store: TaskStore, start: str, works: list[str]) -> None:
+        self._index.unlink(missing_ok=True)
+        spare = not works and spare_checkouts.take(self._spares, self.top, self._index)
+        checkout = self._with_git(store, start, works, fresh=not spare)
+        if spare:
+            try:
+                spare_checkouts.renew(checkout, self._index)
+            except (GitError, OSError):
+                checkout = self._with_git(store, start, works, fresh=True)
+        checkout.git("reset", "-q", "--hard")
+        # else each later look would read the files again that are as old as the index
+        checkout.git("update-index", "-q", "--refresh")
+        if not works:
+            spare_checkouts.note(checkout, self._index)
+
+    def _with_git(self, store: TaskStore, start: str, works: list[str], *, fresh: bool) -> Checkout:
+        """Make git's folder of the checkout, and the checkout itself where it is a `fresh` one."""
         top, branch = self.top, self.spec.branch
+        remove_tree(top if fresh else top / ".git")
+        top.mkdir(mode=0o700, exist_ok=True)
         git(top, "init", "-q", "-b", branch, str(top))
         base = store.base(self.spec.base, self.base)
-        others = top / ".git" / "objects" / "info" / "alternates"
-        self._write(others, f"{base}/objects\n".encode())
+        inside = top / ".git"
+        self._write(inside / "objects" / "info" / "alternates", f"{base}/objects\n".encode())
+        settings = (inside / "config").read_text("utf-8", "surrogateescape")
+        settings += spare_checkouts.SETTINGS + "[user]\n"
+        for key, name in _PERSON.items():
+            if value := self.spec.identity.get(name):
+                settings += f"\t{key} = {_quoted(value)}\n"
+        self._write(inside / "config", os.fsencode(settings))
         if works:
             store.fetch(works, into=top)
-        for name, value in self.spec.identity.items():
-            who, _, what = name.removeprefix("GIT_").partition("_")
-            if who == "AUTHOR":
-                git(top, "config", f"user.{what.lower()}", value)
         git(top, "update-ref", f"refs/heads/{branch}", start)
-        git(top, "reset", "-q", "--hard")
+        return Checkout.of(top)
 
     def _restore(self, store: TaskStore, commit: str, *, work: bool) -> None:
         """Put the task's own files back; those of its record alone, unless its `work` goes on."""
@@ -276,6 +311,12 @@ def _changed_file(
     known[path] = end, state.st_mtime_ns
     if end > begin:
         yield f"{path}/{_PIECE.format(begin)}", data[begin:end]
+
+
+def _quoted(value: str) -> str:
+    """A value as git's settings have it."""
+    plain = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{plain}"'
 
 
 def _for(entry: TaskEntry, task: TaskState) -> TaskState:
