@@ -74,13 +74,29 @@ def commit_tree(
 
 def put_back(checkout: Checkout, base: str, paths: Sequence[str]) -> None:
     """Make the paths as they are in `base`, "" for no files: in the work tree and in the index."""
+    put_files(checkout, *put_in_index(checkout, base, paths))
+
+
+def put_in_index(
+    checkout: Checkout, base: str, paths: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Make the paths in the index as they are in `base`, "" for no files. Returns those that it
+    has, and those that it doesn't."""
     entries = checkout.names("ls-tree", "-r", "-z", base or _empty_tree(checkout))
     known = {entry.partition("\t")[2]: entry for entry in entries}
-    new = [path for path in paths if path not in known]
-    clear(checkout.top, new)
-    checkout.git("update-index", "--force-remove", "-z", "--stdin", stdin=listed(new))
     old = [path for path in paths if path in known]
-    checkout.git("update-index", "-z", "--index-info", stdin=listed(map(known.__getitem__, old)))
+    new = [path for path in paths if path not in known]
+    if new:
+        checkout.git("update-index", "--force-remove", "-z", "--stdin", stdin=listed(new))
+    if old:
+        entries = [known[path] for path in old]
+        checkout.git("update-index", "-z", "--index-info", stdin=listed(entries))
+    return old, new
+
+
+def put_files(checkout: Checkout, old: Sequence[str], new: Sequence[str]) -> None:
+    """Make files as the index has them: the `old` ones are there, the `new` ones aren't."""
+    clear(checkout.top, new)
     place(checkout, old)
 
 
