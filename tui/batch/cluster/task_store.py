@@ -6,6 +6,7 @@ who move it, one fails. Every state of a task is a child of the one before: noth
 
     refs/holdfast/runs/RUN          the run: its message says for whom, its tree has the files
     refs/holdfast/tasks/RUN/KEY     a task (see `entry`)
+    refs/holdfast/questions/RUN/KEY what a task asks the person (see `question`)
     refs/holdfast/waits/KEY         what a server has asked all holders of one API key to wait
 
 What a machine has read of a store lies in a bare repository of its own, the mirror.
@@ -29,6 +30,7 @@ from tui.core.git.door import GitError, git
 
 RUNS: Final = "refs/holdfast/runs/"
 TASKS: Final = "refs/holdfast/tasks/"
+QUESTIONS: Final = "refs/holdfast/questions/"
 WAITS: Final = "refs/holdfast/waits/"
 _MADE: Final = "refs/holdfast/made/"
 _NONE: Final = "0" * 40
@@ -107,9 +109,11 @@ class TaskStore:
 
     # Refs
 
-    def refs(self, prefix: str = "refs/holdfast/") -> dict[str, str]:
-        """The refs of the store below a prefix, and the commit of each. Raises StoreError."""
-        lines = self._reach("ls-remote", self.address, f"{prefix}*").splitlines()
+    def refs(self, *prefixes: str) -> dict[str, str]:
+        """The refs of the store below some prefixes, all of a run's by default, and the commit of
+        each. Raises StoreError."""
+        patterns = [f"{prefix}*" for prefix in prefixes or ("refs/holdfast/",)]
+        lines = self._reach("ls-remote", self.address, *patterns).splitlines()
         return {ref: commit for commit, _, ref in (line.partition("\t") for line in lines)}
 
     def move(self, moves: Mapping[str, tuple[str, str]], objects: Path | None = None) -> bool:
