@@ -120,7 +120,7 @@ class Run:
 
     @property
     def question(self) -> TaskQuestion:
-        state = read_question(self.store, self.commit)
+        state = read_question(self.store.message(self.commit))
         assert isinstance(state, TaskQuestion)
         return state
 
@@ -281,7 +281,7 @@ async def test_a_cancelled_question_is_withdrawn_and_leaves_the_screen(run: Run)
     asking.cancel()
     await run.until(driver, lambda: bool(person.withdrawn))
     assert driver.waiting == {}
-    assert isinstance(read_question(run.store, run.commit), WithdrawnQuestion)
+    assert isinstance(read_question(run.store.message(run.commit)), WithdrawnQuestion)
 
 
 async def test_a_question_cancelled_while_it_is_put_is_withdrawn_after_that(run: Run):
@@ -290,7 +290,7 @@ async def test_a_question_cancelled_while_it_is_put_is_withdrawn_after_that(run:
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    while not isinstance(read_question(run.store, await run.asked()), WithdrawnQuestion):
+    while not isinstance(read_question(run.store.message(await run.asked())), WithdrawnQuestion):
         await asyncio.to_thread(lambda: None)
 
 

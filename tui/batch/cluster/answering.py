@@ -79,15 +79,10 @@ class TaskQuestions:
         seen = self._seen
         new = {key: one for key, one in commits.items() if seen.get(key, ("", None))[0] != one}
         self._store.fetch(new.values())
-        now = {key: (commit, self._state(commit)) for key, commit in new.items()}
+        messages = self._store.messages(new.values())
+        now = {key: (commit, _state_of(messages.get(commit, ""))) for key, commit in new.items()}
         kept = {key: one for key, one in seen.items() if key in commits}
         self._seen = {**kept, **now}
-
-    def _state(self, commit: str) -> QuestionState | None:
-        try:
-            return read_question(self._store, commit)
-        except QuestionError:
-            return None
 
     def review(self, placed: PlacedRun, tasks: Mapping[str, StoredTask]) -> None:
         """Put new questions of a run to the person, and take back those that are void."""
@@ -154,6 +149,13 @@ class TaskQuestions:
 
     def _say(self, index: int, fact: Fact) -> None:
         self._sink.show(FromAgent(index, fact))
+
+
+def _state_of(message: str) -> QuestionState | None:
+    try:
+        return read_question(message)
+    except QuestionError:
+        return None
 
 
 def _asked(question: TaskQuestion) -> Fact:

@@ -163,7 +163,7 @@ class StoreApprover:
         if self._store.parents(commit) != [question]:
             return None
         try:
-            state = read_question(self._store, commit)
+            state = read_question(self._store.message(commit))
         except QuestionError:
             return None
         self._open = ""

@@ -130,11 +130,10 @@ def message_of(state: QuestionState, *, redact: bool = False) -> str:
     return f"holdfast: a question is {data['type']}\n\n{json.dumps(data, ensure_ascii=True)}\n"
 
 
-def read_question(store: TaskStore, commit: str) -> QuestionState:
-    """The state of a question in a commit of the mirror. Raises QuestionError, StoreError."""
-    body = store.message(commit).partition("\n\n")[2]
+def read_question(message: str) -> QuestionState:
+    """The state of a question that a commit's message has. Raises QuestionError."""
     try:
-        data: object = json.loads(body)
+        data: object = json.loads(message.partition("\n\n")[2])
         return msgspec.convert(data, type=QuestionState, dec_hook=lambda kind, value: kind(value))
     except (ValueError, RecursionError) as error:
         raise QuestionError(f"The store has a question that can't be read: {error}.") from error

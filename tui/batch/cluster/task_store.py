@@ -190,13 +190,17 @@ class TaskStore:
     def entries(self, commits: Iterable[str]) -> dict[str, TaskEntry]:
         """The states of tasks in commits of the mirror, in one look. Raises EntryError,
         StoreError."""
+        return {commit: entry_of(message) for commit, message in self.messages(commits).items()}
+
+    def messages(self, commits: Iterable[str]) -> dict[str, str]:
+        """The messages of commits in the mirror, in one look. Raises StoreError."""
         wanted = list(commits)
         if not wanted:
             return {}
         words = ("log", "--no-walk=unsorted", "--format=%H%n%B%x00")
         said = self._git(*words, "--stdin", stdin="\n".join(wanted) + "\n")
         parts = (part.strip("\n").partition("\n") for part in said.split("\0"))
-        return {commit: entry_of(message) for commit, _, message in parts if commit}
+        return {commit: message for commit, _, message in parts if commit}
 
     def parents(self, commit: str) -> list[str]:
         """The parents of a commit in the mirror, which need not be there. Raises StoreError."""
