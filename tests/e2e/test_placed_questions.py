@@ -95,3 +95,17 @@ async def test_a_driver_without_a_screen_answers_what_one_with_a_screen_left_ope
         state = await second.run()
     assert [task.status for task in state.tasks] == ["completed"]
     assert git(repo, "ls-files").split() == ["README.md", "TASKS.md"]
+
+
+async def test_where_the_run_began_without_a_screen_workers_ask_nobody(
+    repo: Path, script: Callable[[str], str], home: Path
+) -> None:
+    tasks(repo, "- [ ] one\n")
+    runner = await driver(repo, script(writes("made")), None)
+    async with asyncio.timeout(PATIENCE_S):
+        await runner.run()
+    assert states(repo) == ["completed"]
+    assert git(repo, "ls-files").split() == ["README.md", "TASKS.md"]
+    (store,) = home.glob("data/stores/*.git")
+    kinds = {ref.split("/")[2] for ref in git(store, "for-each-ref", "--format=%(refname)").split()}
+    assert kinds == {"runs", "tasks"}
