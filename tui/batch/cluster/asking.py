@@ -20,11 +20,9 @@ from tui.batch.cluster.question import (
     TaskAnswer,
     TaskQuestion,
     WithdrawnQuestion,
-    folder_state,
     message_of,
     question_ref,
     read_question,
-    until_moved,
 )
 from tui.batch.cluster.task_store import StoreError, TaskStore
 from tui.core.clock import Clock
@@ -35,8 +33,8 @@ from tui.permissions.types import Answer, Call, Decision
 
 T = TypeVar("T")
 
-POLL_S: Final = 1.0
-"""Seconds between two reads of a question's ref at first, where nothing is seen sooner."""
+_POLL_S: Final = 1.0
+"""Seconds between two reads of a question's ref, at first."""
 _POLL_MOST_S: Final = 5.0
 _SLOWER: Final = 30.0
 """The pause is so small a part of the time waited: a question may stay for hours."""
@@ -105,13 +103,10 @@ class StoreApprover:
         """Wait until the ref leaves a question's commit, and read what it has then; None where that
         is no answer to this question."""
         began = self._clock.monotonic()
-        while True:
-            seen = await asyncio.to_thread(folder_state, self._store, self._run)
-            if await self._reach(partial(self._is_moved, question)):
-                return await self._reach(partial(self._answer_to, question))
+        while not await self._reach(partial(self._is_moved, question)):
             waited = self._clock.monotonic() - began
-            pause = min(max(POLL_S, waited / _SLOWER), _POLL_MOST_S)
-            await until_moved(self._store, self._run, seen, self._clock, pause)
+            await self._clock.sleep(min(max(_POLL_S, waited / _SLOWER), _POLL_MOST_S))
+        return await self._reach(partial(self._answer_to, question))
 
     async def _reach(self, step: Callable[[], T]) -> T:
         """Take a step in the store, which is waited for. Raises LeaseLostError."""

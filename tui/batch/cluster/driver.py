@@ -29,7 +29,6 @@ from tui.batch.cluster.lease import (
     lost,
     ref_of,
 )
-from tui.batch.cluster.question import folder_state, until_moved
 from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, spec_for
 from tui.batch.cluster.task_store import (
     QUESTIONS,
@@ -57,8 +56,6 @@ from tui.core.git.door import GitError
 from tui.permissions.gate import RulesOnly
 from tui.permissions.types import Approver
 
-LOOK_S: Final = 2.0
-"""Seconds between two looks at the store."""
 _TAKES: Final = 5
 """Tries to take a result."""
 _REFUSED: Final = 3
@@ -262,15 +259,16 @@ class PlacedRunner:
         files: dict[str, bytes | None] = {TASK_FILE: read_small(planned.task_file)[0]}
         if planned.launch.boot is not None:
             files[BOOT_FILE] = read_small(planned.launch.boot)[0]
-        here = Checkout.of(planned.target).common / "objects"
+        store.bring([spec.base], Checkout.of(planned.target).common)
         files[STATE_FILE] = msgspec.json.encode(replace(book.state, placed=None))
         drafts = [CommitDraft(spec.to_message(), works=(spec.base,), files=files)]
         for key, indexes in placed.keys.items():
             drafts.append(CommitDraft(TaskEntry(key=key, tasks=indexes).to_message()))
         refs = [run_ref, *(ref_of(placed.run, key) for key in placed.keys)]
-        made = store.commits(drafts, here)
+        made = store.commits(drafts)
         moves = {ref: ("", commit) for ref, commit in zip(refs, made, strict=True)}
-        if not store.move(moves, here):
+        store.keep(run_ref, made[0])
+        if not store.move(moves):
             raise StoreError(f"The store has another run {placed.run}.")
 
     # Watching it
@@ -279,7 +277,6 @@ class PlacedRunner:
         """Start workers and take results until nothing is left that can run."""
         began = self._clock.monotonic()
         while not self.stopping and not self._fatal:
-            before = await asyncio.to_thread(folder_state, self._store, placed.run)
             found = await asyncio.to_thread(self._read_tasks, placed)
             self._questions.review(placed, found)
             self._tell_begun(book, placed, found)
@@ -293,20 +290,9 @@ class PlacedRunner:
             await asyncio.to_thread(self._free_lost, placed)
             await asyncio.to_thread(self._start_more, placed)
             self._judge_refusals(found)
-            await self._rest(placed, before)
-
-    async def _rest(self, placed: PlacedRun, before: int) -> None:
-        """Wait for the time between two looks, unless it ends or a task asks meanwhile."""
-        clock = self._lease_clock
-        rest = (
-            until_moved(self._store, placed.run, before, clock, LOOK_S)
-            if self._asks
-            else clock.sleep(LOOK_S)
-        )
-        waits = [asyncio.ensure_future(self._stop.wait()), asyncio.ensure_future(rest)]
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for one in waits:
-            one.cancel()
+            waiting = asyncio.ensure_future(self._stop.wait())
+            await asyncio.wait({waiting}, timeout=self._engine.look_s)
+            waiting.cancel()
 
     def _tell_begun(
         self, book: RunStore, placed: PlacedRun, found: Mapping[str, StoredTask]
@@ -341,7 +327,7 @@ class PlacedRunner:
             self._say(f"The store can't be reached; it is tried again. {error}")
             return {key: found for key, (found, _) in self._seen.items()}
         at = self._lease_clock.monotonic()
-        if at - self._last_read > max(self._pace.lost / 3, 5 * LOOK_S):
+        if at - self._last_read > max(self._pace.lost / 3, 5 * self._engine.look_s):
             # it slept: nobody saw whether they moved
             self._seen = {key: (one, at) for key, (one, _) in self._seen.items()}
         self._last_read = at

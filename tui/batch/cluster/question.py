@@ -8,16 +8,13 @@ holder, a random number, and the whole call. Each next question is made upon the
 
 from __future__ import annotations
 
-import asyncio
 import json
-from pathlib import Path
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
 from tui.batch.cluster.entry import TaskEntry
-from tui.batch.cluster.task_store import QUESTIONS, TaskStore
-from tui.core.clock import Clock
+from tui.batch.cluster.task_store import QUESTIONS
 from tui.core.errors import HoldfastError
 from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.core.redaction import mask_values
@@ -25,9 +22,6 @@ from tui.core.text_cleaning import one_line, visible
 from tui.permissions.types import Answer, Call, Decision
 
 T = TypeVar("T")
-
-GLANCE_S: Final = 0.25
-"""Seconds between two glances at the folder of a store on this machine: each is one system call."""
 
 
 class QuestionError(HoldfastError):
@@ -137,23 +131,3 @@ def read_question(message: str) -> QuestionState:
         return msgspec.convert(data, type=QuestionState, dec_hook=lambda kind, value: kind(value))
     except (ValueError, RecursionError) as error:
         raise QuestionError(f"The store has a question that can't be read: {error}.") from error
-
-
-def folder_state(store: TaskStore, run: str) -> int:
-    """A number that changes when a question of a run is moved in a store on this machine. Blocks.
-    Always the same for any other store."""
-    try:
-        return Path(store.address, QUESTIONS, run).stat().st_mtime_ns
-    except OSError:
-        return 0
-
-
-async def until_moved(store: TaskStore, run: str, before: int, clock: Clock, most_s: float) -> None:
-    """Return once `folder_state` isn't as `before`; after a time in any case, since that is a hint
-    alone."""
-    glance = GLANCE_S if Path(store.address).is_absolute() else most_s
-    until = clock.monotonic() + most_s
-    while clock.monotonic() < until:
-        await clock.sleep(glance)
-        if await asyncio.to_thread(folder_state, store, run) != before:
-            return

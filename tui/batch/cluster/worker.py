@@ -171,6 +171,7 @@ async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folder
     if run_commit is None:
         raise StoreError(f"The store has no run {run}.")
     await asyncio.to_thread(store.fetch, [run_commit])
+    await asyncio.to_thread(store.keep, run_ref, run_commit)
     spec = spec_of(await asyncio.to_thread(store.message, run_commit))
     _check_versions(spec)
     workplace = Workplace(place / run / key, spec)
@@ -319,10 +320,13 @@ async def _run(
         raise RefusedError(runner.reason)
     if job.stopped:
         return
-    last = await asyncio.to_thread(_last, job.workplace, planned.launch.folders, clock)
+    last = await asyncio.to_thread(_last, job, planned.launch.folders, clock)
     done = {"state": "done", "spent_usd": job.spent, "requests": job.requests, "next_usd": 0.0}
     await asyncio.to_thread(lambda: job.lease.finish(last, ended="", **done))
-    job.workplace.remove()
+    spare = not any(
+        one.state == "running" for one in unattended.unattended_commands(planned.launch.folders)
+    )
+    await asyncio.to_thread(lambda: job.workplace.remove(spare=spare))
 
 
 def _sweep(store: TaskStore, run: str, folder: Path) -> None:
@@ -343,9 +347,9 @@ async def _hard_end(job: _Job) -> None:
     os.killpg(0, signal.SIGKILL) if os.getpgrp() == os.getpid() else os._exit(EXIT_STOPPED)
 
 
-def _last(workplace: Workplace, home: Folders, clock: Clock) -> TaskSnapshot:
+def _last(job: _Job, home: Folders, clock: Clock) -> TaskSnapshot:
     """The state of a finished task, with its sessions as packs. Blocks."""
-    snapshot = workplace.snapshot()
+    snapshot = job.workplace.snapshot(job.lease.store)
     files = dict(snapshot.files)
     with TemporaryDirectory(prefix="holdfast-") as folder:
         for path in sorted(home.sessions.glob("*/*.jsonl")):
@@ -433,7 +437,7 @@ class _Job:
 
     def _put(self, request: Request) -> None:
         self.requests += 1
-        snapshot = self.workplace.snapshot()
+        snapshot = self.workplace.snapshot(self.lease.store)
         self.asked_usd = _dearest(request, self.prices)
         self.lease.put(
             snapshot,

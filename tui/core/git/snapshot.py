@@ -3,7 +3,7 @@ they are. Submodules and repositories inside are left alone. Blocks; all of it r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from tui.core.git.checkout import Checkout
@@ -40,23 +40,36 @@ def filtered(checkout: Checkout, paths: Iterable[str]) -> tuple[str, str] | None
     return next(((path, name) for path, name in named if name in own), None)
 
 
-def tree_of(checkout: Checkout, base: str, paths: Sequence[str]) -> str:
-    """The id of a tree of `base`, "" for no files, with the paths as they are now."""
-    with index_apart() as env:
+def tree_of(
+    checkout: Checkout,
+    base: str,
+    paths: Sequence[str],
+    env: Mapping[str, str] | None = None,
+) -> str:
+    """The id of a tree of `base`, "" for no files, with the paths as they are now. `env` may name
+    another place for new objects."""
+    with index_apart() as apart:
+        env = {**(env or {}), **apart}
         checkout.git("read-tree", base or "--empty", env=env)
         store(checkout, paths, env)
         return checkout.git("write-tree", env=env).strip()
 
 
 def commit_tree(
-    checkout: Checkout, tree: str, parents: Iterable[str], message: str, *, sign: bool = False
+    checkout: Checkout,
+    tree: str,
+    parents: Iterable[str],
+    message: str,
+    *,
+    sign: bool = False,
+    env: Mapping[str, str] | None = None,
 ) -> str:
-    """Make a commit, as the person whom git knows, or as nobody; signed by what the person's own
-    settings name. Returns its id."""
+    """Make a commit, as the person whom `env`, else git, knows, or as nobody; signed by what the
+    person's own settings name. Returns its id."""
     options = [word for one in parents if one for word in ("-p", one)]
     options += ["-S"] if sign else []
     words = ("commit-tree", tree, *options, "-F", "-")
-    return checkout.git(*words, stdin=message, env=checkout.identity()).strip()
+    return checkout.git(*words, stdin=message, env=env or checkout.identity()).strip()
 
 
 def put_back(checkout: Checkout, base: str, paths: Sequence[str]) -> None:
