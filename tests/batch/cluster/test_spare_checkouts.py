@@ -94,15 +94,14 @@ def test_the_next_task_has_the_files_as_they_were(
 ) -> None:
     run = put_run(store, repo)
     one, two = (Workplace(tmp_path / "run" / name, spec(repo)) for name in "12")
-    for place in (one, two):
-        entry = TaskEntry(key=place.place.name, tasks=(0,))
-        begun = store.commit(entry.to_message())
-        place.make(store, run, begun, entry)
-        if place is one:
-            fresh, made = all_in(one.top), one.top.stat().st_ino
-            deed(one.top)
-            one.remove(spare=True)
-            assert not one.place.exists()
+    entry = TaskEntry(key="1", tasks=(0,))
+    begun = store.commit(entry.to_message())
+    one.make(store, run, begun, entry)
+    fresh, made = all_in(one.top), one.top.stat().st_ino
+    deed(one.top)
+    one.remove(spare=True)
+    assert not one.place.exists()
+    two.make(store, run, begun, entry)
     assert two.top.stat().st_ino == made
     assert all_in(two.top) == fresh
     assert git(two.top, "status", "--porcelain") == ""
@@ -121,6 +120,6 @@ def test_a_checkout_that_cannot_be_renewed_is_made_anew(
     fresh = all_in(one.top)
     one.remove(spare=True)
     (spare,) = (tmp_path / "run" / "spare").iterdir()
-    (spare / "index").write_bytes(b"torn")
+    (spare / "note").write_bytes(b"torn")
     two.make(store, run, begun, entry)
     assert all_in(two.top) == fresh

@@ -2,7 +2,7 @@
 
     work/    an ordinary checkout, on the branch of the run, at the commit it had come to
     data/    sessions and full outputs of the task alone, as in the platform's data folder
-    index    the checkout's index when its files were new, if a later task may have them
+    new/     how the files of the checkout were when they were new, if a later task may have them
 
 It always has the same path, on every machine where it can: the model has read it, so only there
 can a lost task go on as if nothing had happened.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -30,7 +31,7 @@ from tui.core.dataclass import dataclass, field
 from tui.core.errors import os_error_as
 from tui.core.files import read_small, replace_file
 from tui.core.git.checkout import Checkout
-from tui.core.git.door import GitError, git
+from tui.core.git.door import git
 from tui.core.git.snapshot import changed_paths, commit_tree, paths_between, put_back, tree_of
 from tui.core.paths import Folders
 from tui.core.private_files import private_folder
@@ -74,6 +75,9 @@ class Workplace:
     """Size and time of each file when it was last put into the store."""
     _brought: set[str] = field(default_factory=set[str])
     """The commits of works that the store has."""
+    _settles_at: float = 0.0
+    """The time, of the clock of files, from which the index is worth to be refreshed: what is as
+    old as the index, in whole seconds, is read at each look."""
 
     @property
     def top(self) -> Path:
@@ -98,8 +102,8 @@ class Workplace:
         return self.top / named if named else self.target / PRIVATE_DIR / TASK_FILE
 
     @property
-    def _index(self) -> Path:
-        return self.place / "index"
+    def _new(self) -> Path:
+        return self.place / "new"
 
     @property
     def _spares(self) -> Path:
@@ -146,6 +150,9 @@ class Workplace:
         """The task's state as it is now; the commit of its files is made where the store's mirror
         has its objects. Raises GitError, StoreError."""
         checkout = Checkout.of(self.top)
+        if self._settles_at and time.time() >= self._settles_at:
+            self._settles_at = 0.0
+            checkout.git("update-index", "-q", "--refresh")
         head = checkout.commit()
         out = excluded_paths(self.top, self.target, self.task_file)
         changed = [
@@ -178,26 +185,26 @@ class Workplace:
     def remove(self, *, spare: bool = False) -> None:
         """Remove all of it: the store has what counts. Where nothing works in it any more, the next
         task of the run may have the checkout as a `spare` one."""
-        if spare and self._index.exists():
-            spare_checkouts.give(self._spares, self.place.name, self.top, self._index)
+        if spare and self._new.exists():
+            spare_checkouts.give(self._spares, self.top, self._new)
         remove_tree(self.place)
 
     # Making it
 
     def _check_out(self, store: TaskStore, start: str, works: list[str]) -> None:
-        self._index.unlink(missing_ok=True)
-        spare = not works and spare_checkouts.take(self._spares, self.top, self._index)
+        remove_tree(self._new)
+        spare = not works and spare_checkouts.take(self._spares, self.top, self._new)
         checkout = self._with_git(store, start, works, fresh=not spare)
         if spare:
             try:
-                spare_checkouts.renew(checkout, self._index)
-            except (GitError, OSError):
+                spare_checkouts.renew(checkout, self._new)
+            except (OSError, msgspec.DecodeError):
                 checkout = self._with_git(store, start, works, fresh=True)
         checkout.git("reset", "-q", "--hard")
-        # else each later look would read the files again that are as old as the index
-        checkout.git("update-index", "-q", "--refresh")
+        self._settles_at = int(time.time()) + 1.0
+        remove_tree(self._new)
         if not works:
-            spare_checkouts.note(checkout, self._index)
+            spare_checkouts.note(checkout, self._new)
 
     def _with_git(self, store: TaskStore, start: str, works: list[str], *, fresh: bool) -> Checkout:
         """Make git's folder of the checkout, and the checkout itself where it is a `fresh` one."""
@@ -209,7 +216,7 @@ class Workplace:
         inside = top / ".git"
         self._write(inside / "objects" / "info" / "alternates", f"{base}/objects\n".encode())
         settings = (inside / "config").read_text("utf-8", "surrogateescape")
-        settings += spare_checkouts.SETTINGS + "[user]\n"
+        settings += "[user]\n"
         for key, name in _PERSON.items():
             if value := self.spec.identity.get(name):
                 settings += f"\t{key} = {_quoted(value)}\n"
