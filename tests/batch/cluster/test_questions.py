@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.batch.cluster.test_task_store import far
 from tests.support.clock import PATIENCE_S, FakeClock
 from tui.batch.cluster.answering import TaskQuestions
 from tui.batch.cluster.asking import StoreApprover
@@ -98,9 +99,11 @@ class Person(RulesOnly):
 
 @dataclass
 class Run:
-    """One run with a task that a worker has, and its driver."""
+    """One run with a task that a worker has, and its driver: each reads the store from elsewhere,
+    `store` is the driver's."""
 
     store: TaskStore
+    workers_store: TaskStore
     worker: Worker
     clock: FakeClock
     events: list[BatchEvent] = field(default_factory=list[BatchEvent])
@@ -109,14 +112,16 @@ class Run:
         self.events.append(event)
 
     def approver(self, *, redact: bool = False) -> StoreApprover:
-        return StoreApprover(self.store, RUN, self.worker, self.clock, redact=redact)
+        return StoreApprover(self.workers_store, RUN, self.worker, self.clock, redact=redact)
 
     def driver(self, approver: Approver) -> TaskQuestions:
         return TaskQuestions(self.store, approver, self, FakeClock())
 
     @property
     def commit(self) -> str:
-        return self.store.refs(REF).get(REF, "")
+        commit = self.store.refs(REF).get(REF, "")
+        self.store.fetch(filter(None, [commit]))
+        return commit
 
     @property
     def question(self) -> TaskQuestion:
@@ -160,17 +165,18 @@ def placed(store: TaskStore) -> PlacedRun:
 
 @pytest.fixture
 async def run(tmp_path: Path) -> AsyncIterator[Run]:
-    store = TaskStore.at(str(tmp_path / "store.git"), tmp_path / "mirror")
-    store.make()
+    near = TaskStore.at(str(tmp_path / "store.git"), tmp_path)
+    near.make()
+    store, workers_store = (far(near, tmp_path / name) for name in ("driver", "worker"))
     entry = TaskEntry(key=KEY, tasks=(2, 3))
     assert store.move({ref_of(RUN, KEY): ("", store.commit(entry.to_message()))})
     clock = FakeClock()
     worker = Worker.__new__(Worker)
-    lease = Lease(store, ref_of(RUN, KEY), LeasePace(1e9), clock, worker)
+    lease = Lease(workers_store, ref_of(RUN, KEY), LeasePace(1e9), clock, worker)
     Worker.__init__(worker, lease, task=3)
     assert lease.take("/place")
     async with asyncio.timeout(PATIENCE_S):
-        yield Run(store, worker, clock)
+        yield Run(store, workers_store, worker, clock)
     if lease.is_held:
         lease.finish(state="done")
 

@@ -33,11 +33,13 @@ from tui.permissions.types import Answer, Call, Decision
 
 T = TypeVar("T")
 
-_POLL_S: Final = 1.0
+_POLL_S: Final = 0.5
 """Seconds between two reads of a question's ref, at first."""
-_POLL_MOST_S: Final = 5.0
+_POLL_MOST_S: Final = 2.0
 _SLOWER: Final = 30.0
 """The pause is so small a part of the time waited: a question may stay for hours."""
+_AGAIN_S: Final = 5.0
+"""Seconds until a store that can't be reached is tried again."""
 
 
 class AskingWorker(Protocol):
@@ -115,7 +117,7 @@ class StoreApprover:
             try:
                 return await loop.run_in_executor(self._thread, step)
             except StoreError:
-                await self._clock.sleep(_POLL_MOST_S)
+                await self._clock.sleep(_AGAIN_S)
 
     # In the thread
 
