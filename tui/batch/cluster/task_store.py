@@ -6,6 +6,7 @@ who move it, one fails. Every state of a task is a child of the one before: noth
 
     refs/holdfast/runs/RUN          the run: its message says for whom, its tree has the files
     refs/holdfast/tasks/RUN/KEY     a task (see `entry`)
+    refs/holdfast/questions/RUN/KEY what a task asks the person (see `question`)
     refs/holdfast/waits/KEY         what a server has asked all holders of one API key to wait
 
 What a machine has read of a store elsewhere lies in a bare repository of its own, the mirror. A
@@ -30,6 +31,7 @@ from tui.core.git.door import GitError, git
 
 RUNS: Final = "refs/holdfast/runs/"
 TASKS: Final = "refs/holdfast/tasks/"
+QUESTIONS: Final = "refs/holdfast/questions/"
 WAITS: Final = "refs/holdfast/waits/"
 _MADE: Final = "refs/holdfast/made/"
 _NONE: Final = "0" * 40
@@ -116,14 +118,15 @@ class TaskStore:
 
     # Refs
 
-    def refs(self, prefix: str = "refs/holdfast/") -> dict[str, str]:
-        """The refs of the store below a prefix, or the one of that name, and the commit of each.
-        Raises StoreError."""
+    def refs(self, *prefixes: str) -> dict[str, str]:
+        """The refs of the store below some prefixes, or those of these names, all of ours by
+        default, and the commit of each. Raises StoreError."""
+        wanted = prefixes or ("refs/holdfast/",)
         if self.is_here:
-            said = self._reach("for-each-ref", "--format=%(objectname)%09%(refname)", prefix)
-            return {ref: commit for commit, _, ref in map(_parted, said.splitlines())}
-        lines = self._reach("ls-remote", self.address, f"{prefix}*").splitlines()
-        return {ref: commit for commit, _, ref in map(_parted, lines)}
+            said = self._reach("for-each-ref", "--format=%(objectname)%09%(refname)", *wanted)
+        else:
+            said = self._reach("ls-remote", self.address, *(f"{one}*" for one in wanted))
+        return {ref: commit for commit, _, ref in map(_parted, said.splitlines())}
 
     def move(self, moves: Mapping[str, tuple[str, str]]) -> bool:
         """Move refs from the commit that each has, "" for none, to another; all of them, or none.
@@ -214,8 +217,12 @@ class TaskStore:
     def entries(self, commits: Iterable[str]) -> dict[str, TaskEntry]:
         """The states of tasks in commits of the mirror, in one look. Raises EntryError,
         StoreError."""
+        return {commit: entry_of(message) for commit, message in self.messages(commits).items()}
+
+    def messages(self, commits: Iterable[str]) -> dict[str, str]:
+        """The messages of commits in the mirror, in one look. Raises StoreError."""
         return {
-            commit: entry_of(os.fsdecode(data.partition(b"\n\n")[2]))
+            commit: os.fsdecode(data.partition(b"\n\n")[2])
             for commit, data in self._objects(commits).items()
         }
 

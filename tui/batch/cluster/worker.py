@@ -27,6 +27,7 @@ from tui.agent.confined_programs import confinement_of
 from tui.app import unattended_commands as unattended
 from tui.app.options.arguments import Options
 from tui.app.packs.pack import default_name, pack
+from tui.batch.cluster.asking import StoreApprover
 from tui.batch.cluster.lease import (
     Lease,
     LeaseLostError,
@@ -214,7 +215,7 @@ async def _hold(job: _Job, store: TaskStore, run_commit: str, usual: Folders, cl
         await _check_sandbox(workplace.spec, planned)
         if key_used := planned.launch.access.key:
             job.waits = SharedWaits(store, workplace.spec.run, key_used, clock)
-        await _run(job, planned, clock, found)
+        await _run(job, planned, store, clock, found)
     if job.stopped:
         entry = lease.stored.entry
         back: dict[str, Any] = {
@@ -291,15 +292,19 @@ def _planned(workplace: Workplace, usual: Folders, most: float | None) -> RunPla
     return replace(planned, launch=launch)
 
 
-async def _run(job: _Job, planned: RunPlan, clock: Clock, found: StoredTask) -> None:
+async def _run(
+    job: _Job, planned: RunPlan, store: TaskStore, clock: Clock, found: StoredTask
+) -> None:
     """Work through the task, and put its result into the store, unless it was stopped. Raises
     LeaseLostError, RefusedError."""
     job.requests, job.spent = found.entry.requests, found.entry.spent_usd
     job.prices = planned.launch.config.prices
+    spec, redact = job.workplace.spec, planned.launch.config.redact == "record"
+    asking = StoreApprover(store, spec.run, job, clock, redact=redact)
     shop = RunComposition(
         planned,
         job.see,
-        approver=RulesOnly(),
+        approver=asking if spec.asks else RulesOnly(),
         clock=clock,
         around=lambda model, _: _StoredFirst(model, job),
     )
@@ -371,6 +376,12 @@ class _Job:
     _putting: asyncio.Lock = field(default_factory=asyncio.Lock)
     lease: Lease = field(init=False)
     workplace: Workplace = field(init=False)
+
+    @property
+    def task(self) -> int:
+        """The place in the task file of what is worked on."""
+        running = self.runner.running if self.runner else ()
+        return next(iter(running), self.lease.stored.entry.tasks[0])
 
     def lose(self) -> None:
         """The task is somebody else's: nothing more is done for it."""
