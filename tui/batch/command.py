@@ -34,7 +34,6 @@ from tui.core.formatting import local_time, plural
 from tui.core.paths import shorten
 from tui.core.signals import heeded_signals
 from tui.core.standard_output import note, print_text
-from tui.permissions.gate import RulesOnly
 
 if TYPE_CHECKING:
     from tui.batch.batch_api import BatchApiRun
@@ -238,7 +237,7 @@ async def _work(planned: RunPlan, options: Options) -> int:
 
         shop = runner = BatchApiRun(planned, printer.show, clock=clock, cancel=options.batch.cancel)
     else:
-        shop = await open_run(planned, options, printer, RulesOnly(), clock)
+        shop = await open_run(planned, options, printer, None, clock)
         runner = shop.runner
         leave = runner.leave
     # a terminal that was closed leaves the tasks to the next run; a closed pipe stops them

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tui.batch.composition import RunComposition
 from tui.batch.events import EventSink
+from tui.permissions.gate import RulesOnly
 
 if TYPE_CHECKING:
     from tui.app.options.arguments import Options
@@ -137,19 +138,20 @@ class RunOpener(Protocol):
         planned: RunPlan,
         options: Options,
         sink: EventSink,
-        approver: Approver,
+        approver: Approver | None,
         clock: Clock,
         /,
     ) -> OpenedRun: ...
 
 
 async def open_run(
-    planned: RunPlan, options: Options, sink: EventSink, approver: Approver, clock: Clock
+    planned: RunPlan, options: Options, sink: EventSink, approver: Approver | None, clock: Clock
 ) -> OpenedRun:
-    """Put a run together: the one place that decides where its tasks are worked on. `approver`
-    decides what the rules leave open in this process. Raises HoldfastError."""
+    """Put a run together: the one place that decides where its tasks are worked on. The `approver`
+    asks the person what rules leave open; None where nobody can be asked. Raises
+    HoldfastError."""
     if options.batch.on:
         from tui.batch.cluster.command import make_runner  # noqa: PLC0415 - seldom needed
 
-        return await make_runner(planned, options, sink, clock)
-    return RunComposition(planned, sink.show, approver=approver, clock=clock)
+        return await make_runner(planned, options, sink, clock, approver)
+    return RunComposition(planned, sink.show, approver=approver or RulesOnly(), clock=clock)

@@ -64,20 +64,20 @@ def test_each_piece_is_read_once(worker: Worker, monkeypatch: pytest.MonkeyPatch
     session = WorkerSession(worker.store, worker, "1")
     assert not session.is_behind
     wanted: list[list[str]] = []
-    joined = TaskStore.read_joined
+    read_all = TaskStore.read_all
 
-    def counted(store: TaskStore, commit: str, paths: list[str]) -> bytes:
-        wanted.append(paths)
-        return joined(store, commit, paths)
+    def counted(store: TaskStore, files: Mapping[str, str]) -> dict[str, bytes]:
+        wanted.append([*files])
+        return read_all(store, files)
 
-    monkeypatch.setattr(TaskStore, "read_joined", counted)
+    monkeypatch.setattr(TaskStore, "read_all", counted)
     worker.put({piece(0): line(0) + line(1), f"{FOLDER}other.jsonl/{0:012d}": line(7)})
     assert read(session) == ["r0", "r1"]
     worker.put({piece(200): line(2)})
     assert read(session) == ["r0", "r1", "r2"]
     worker.put({})  # the lease was renewed
     assert read(session) == ["r0", "r1", "r2"]
-    assert wanted == [[piece(0)], [piece(200)]]
+    assert wanted == [[piece(0)], [piece(200)], []]
     assert session.begun == 1
 
 

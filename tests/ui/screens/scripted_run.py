@@ -45,7 +45,7 @@ class ScriptedRun:
         planned: RunPlan,
         options: Options,
         sink: EventSink,
-        approver: Approver,
+        approver: Approver | None,
         clock: Clock,
         /,
     ) -> ScriptedRun:

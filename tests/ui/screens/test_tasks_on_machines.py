@@ -50,6 +50,7 @@ class Machines:
 
     slots: int = 2
     name: str = "slurm"
+    look_s: float = 2.0
     outlives: bool = True
     lives: dict[str, Life] = field(default_factory=dict[str, "Life"])
     queues: bool = False
@@ -172,7 +173,12 @@ async def placed(
     clock = ManualClock()
 
     async def opener(
-        planned: RunPlan, options: Options, sink: EventSink, approver: Approver, clock: Clock, /
+        planned: RunPlan,
+        options: Options,
+        sink: EventSink,
+        approver: Approver | None,
+        clock: Clock,
+        /,
     ) -> OpenedRun:
         return PlacedRunner(planned, options, store, engine, sink, clock=clock, confined=False)
 

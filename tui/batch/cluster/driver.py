@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from tui.app.options.arguments import Options
 from tui.batch.cluster import results
+from tui.batch.cluster.answering import TaskQuestions
 from tui.batch.cluster.budget import Budget
 from tui.batch.cluster.engines.port import EngineError, Life, RestingHosts, WorkerEngine
 from tui.batch.cluster.entry import TaskEntry
@@ -31,7 +32,15 @@ from tui.batch.cluster.lease import (
 )
 from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, spec_for
 from tui.batch.cluster.sight import DriverSight, PlacedStates
-from tui.batch.cluster.task_store import RUNS, TASKS, WAITS, CommitDraft, StoreError, TaskStore
+from tui.batch.cluster.task_store import (
+    QUESTIONS,
+    RUNS,
+    TASKS,
+    WAITS,
+    CommitDraft,
+    StoreError,
+    TaskStore,
+)
 from tui.batch.cluster.waits import ObservedWaits
 from tui.batch.cluster.worker_session import WorkerSession
 from tui.batch.cluster.worker_starts import WorkerStarts
@@ -50,9 +59,9 @@ from tui.core.files import read_small
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
+from tui.permissions.gate import RulesOnly
+from tui.permissions.types import Approver
 
-LOOK_S: Final = 2.0
-"""Seconds between two looks at the store."""
 _TAKES: Final = 5
 """Tries to take a result."""
 _REFUSED: Final = 3
@@ -72,7 +81,8 @@ class PlacedRunner:
     `edit` may be called meanwhile.
 
     `pausing`: the run ends after the tasks that are being worked on. `placement` is as of the last
-    look at the store.
+    look at the store. The `approver` asks the person what tasks ask; without one nobody can be
+    asked.
     """
 
     def __init__(
@@ -85,11 +95,14 @@ class PlacedRunner:
         *,
         clock: Clock,
         confined: bool,
+        approver: Approver | None = None,
     ) -> None:
         self._planned, self._options = planned, options
         self._store, self._engine = store, engine
         self._sink, self._clock = sink, clock
-        self._confined = confined
+        self._confined, self._asks = confined, approver is not None
+        # a run that was begun with a screen may be continued without one
+        self._questions = TaskQuestions(store, approver or RulesOnly(), sink, clock)
         self._merging = MergeQueue(planned.worktrees)
         self._pace = LeasePace(planned.launch.config.batch.lease_s)
         self._lease_clock = SuspendAwareClock()
@@ -169,6 +182,12 @@ class PlacedRunner:
     def stopping(self) -> bool:
         """True if it was stopped, or left."""
         return self._stop.is_set()
+
+    @property
+    def waiting(self) -> Mapping[int, str]:
+        """The tasks that wait for the person's answer, each with its question in a line that is
+        safe to draw."""
+        return self._questions.waiting
 
     def stop(self) -> None:
         """End the run now. What the engine outlives is cancelled, too."""
@@ -372,19 +391,22 @@ class PlacedRunner:
         if run_ref in store.refs(run_ref):
             return
         planned = self._planned
-        spec = spec_for(planned, self._options, placed.run, confined=self._confined)
+        spec = spec_for(
+            planned, self._options, placed.run, confined=self._confined, asks=self._asks
+        )
         files: dict[str, bytes | None] = {TASK_FILE: read_small(planned.task_file)[0]}
         if planned.launch.boot is not None:
             files[BOOT_FILE] = read_small(planned.launch.boot)[0]
-        here = Checkout.of(planned.target).common / "objects"
+        store.bring([spec.base], Checkout.of(planned.target).common)
         files[STATE_FILE] = msgspec.json.encode(replace(book.state, placed=None))
         drafts = [CommitDraft(spec.to_message(), works=(spec.base,), files=files)]
         for key, indexes in placed.keys.items():
             drafts.append(CommitDraft(TaskEntry(key=key, tasks=indexes).to_message()))
         refs = [run_ref, *(ref_of(placed.run, key) for key in placed.keys)]
-        made = store.commits(drafts, here)
+        made = store.commits(drafts)
         moves = {ref: ("", commit) for ref, commit in zip(refs, made, strict=True)}
-        if not store.move(moves, here):
+        store.keep(run_ref, made[0])
+        if not store.move(moves):
             raise StoreError(f"The store has another run {placed.run}.")
 
     # Watching it
@@ -393,6 +415,7 @@ class PlacedRunner:
         """Start workers and take results until nothing is left that can run."""
         while not self.stopping and not self._fatal:
             found = await asyncio.to_thread(self._read_tasks, placed)
+            self._questions.review(placed, found)
             self._note_sight(book)
             self._tell_begun(book, placed, found)
             for key, one in found.items():
@@ -412,9 +435,8 @@ class PlacedRunner:
 
     async def _pass_time(self) -> None:
         """Return when the next look is due, or once the run is stopped."""
-        ends = [
-            asyncio.ensure_future(one) for one in (self._stop.wait(), self._clock.sleep(LOOK_S))
-        ]
+        pause = self._clock.sleep(self._engine.look_s)
+        ends = [asyncio.ensure_future(one) for one in (self._stop.wait(), pause)]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         for one in ends:
             one.cancel()
@@ -438,12 +460,9 @@ class PlacedRunner:
     def _read_tasks(self, placed: PlacedRun) -> dict[str, StoredTask]:
         """The tasks as the store has them. A store that can't be reached is waited for."""
         try:
-            waits_ref = f"{WAITS}{placed.run}/"
-            refs = self._store.refs(f"{TASKS}{placed.run}/", waits_ref)
-            waits = {ref: commit for ref, commit in refs.items() if ref.startswith(waits_ref)}
-            now = {
-                ref.rpartition("/")[2]: commit for ref, commit in refs.items() if ref not in waits
-            }
+            refs = self._store.refs(*(f"{room}{placed.run}/" for room in (TASKS, QUESTIONS, WAITS)))
+            now, asked = _by_key(refs, TASKS), _by_key(refs, QUESTIONS)
+            waits = {ref: commit for ref, commit in refs.items() if ref.startswith(WAITS)}
             new = [
                 commit
                 for key, commit in now.items()
@@ -452,6 +471,7 @@ class PlacedRunner:
             self._store.fetch([*new, *self._waits.unread(waits)])
             entries = self._store.entries(new)
             self._waits.take(waits)
+            self._questions.read(asked)
         except StoreError as error:
             if self._store_problem is None:
                 self._store_problem = error.message, self._clock.now()
@@ -461,7 +481,7 @@ class PlacedRunner:
             self._store_problem = None
             self._sink.show(Notice("The store can be reached again."))
         at = self._lease_clock.monotonic()
-        if at - self._last_read > max(self._pace.lost / 3, 5 * LOOK_S):
+        if at - self._last_read > max(self._pace.lost / 3, 5 * self._engine.look_s):
             # it slept: nobody saw whether they moved
             self._seen = {key: (one, at) for key, (one, _) in self._seen.items()}
         self._last_read = at
@@ -620,6 +640,7 @@ class PlacedRunner:
                 if self._ended.get(key) == stored.entry.attempt
             ),
             skipped=frozenset(self._skipped),
+            asking=dict(self._questions.waiting),
             is_over=is_over,
             pausing=self.pausing,
             out_of_money=self._out_of_money,
@@ -748,6 +769,7 @@ class PlacedRunner:
 
     async def _end(self) -> None:
         """Leave the engine. Where the run was ended, and not only this window, workers end, too."""
+        await self._questions.close()
         ended = self._fatal or (self.stopping and not self._leaving)
         if ended and self._engine.outlives:
             with suppress(EngineError):
@@ -764,6 +786,11 @@ class PlacedRunner:
                 await book.forget_worktree(name)
         if book.state.placed is not None and _is_taken(book.state.placed):
             await book.note_placed(None)
+
+
+def _by_key(refs: Mapping[str, str], room: str) -> dict[str, str]:
+    """The commits of a room's refs, by the names of the tasks."""
+    return {ref.rpartition("/")[2]: one for ref, one in refs.items() if ref.startswith(room)}
 
 
 def _is_taken(placed: PlacedRun) -> bool:

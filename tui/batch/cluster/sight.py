@@ -31,8 +31,8 @@ class DriverSight:
     and the seconds before another one is started for it.
 
     `keys` are the tasks of each key in the task file, `skipped` those that aren't to be started;
-    `ended` are the running ones whose worker has ended, as the engine says. `is_over`: the driver
-    has ended.
+    `ended` are the running ones whose worker has ended, as the engine says. `asking` has the
+    questions of tasks that wait for the person's answer. `is_over`: the driver has ended.
     """
 
     engine: str
@@ -45,6 +45,7 @@ class DriverSight:
     delays: Mapping[str, float] = field(default_factory=dict[str, float])
     ended: Collection[str] = frozenset()
     skipped: Collection[int] = frozenset()
+    asking: Mapping[int, str] = field(default_factory=dict[int, str])
     is_over: bool = False
     pausing: bool = False
     out_of_money: bool = False
@@ -82,7 +83,10 @@ class DriverSight:
             label = "with group" if earlier else "group next"
             why = "Its result comes with its group's." if earlier else "It runs after its group's."
             return TaskPlacement(label=label, why=why)
-        label, why, warning = self._still(key) if entry.state == "running" else self._wait(key)
+        if index in self.asking:
+            label, why, warning = "asks you", self.asking[index], True
+        else:
+            label, why, warning = self._still(key) if entry.state == "running" else self._wait(key)
         return TaskPlacement(
             entry.host if entry.state == "running" else "",
             label,

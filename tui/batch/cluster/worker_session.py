@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
 from tui.batch.cluster.lease import StoredTask
@@ -46,23 +46,30 @@ class WorkerSession:
         if task is None or task.entry.active is None:
             return
         commit, session = task.commit, task.entry.active.session
-        before = self._commit if session == self._session else ""
-        changes = self._changes(before, commit, session)
-        if before and any(letter != "A" for letter in changes.values()):
-            before, changes = "", self._changes("", commit, session)
-        came = records_of(self._store.read_joined(commit, sorted(changes))) if changes else []
-        if not before:
+        pieces = self._new_pieces(commit, session)
+        afresh = pieces is None
+        if pieces is None:
+            pieces = self._store.files(commit, _SESSIONS)
+        contents = self._store.read_all({path: pieces[path] for path in _of(session, pieces)})
+        came = records_of(b"".join(contents.values()))
+        if afresh:
             self.records = []
             self.begun += 1
         self.records += came
         self._commit, self._session = commit, session
 
-    def _changes(self, old: str, new: str, session: str) -> Mapping[str, str]:
-        """The pieces of the session that differ between two states, with git's letters."""
-        changes = self._store.changes(old, new, _SESSIONS)
-        mine = f"-{session}.jsonl"
-        return {
-            path: letter
-            for path, letter in changes.items()
-            if path.rpartition("/")[0].endswith(mine)
-        }
+    def _new_pieces(self, commit: str, session: str) -> Mapping[str, str] | None:
+        """The ids of what was added to the sessions since the last read, by their paths; None where
+        all is to be read."""
+        if session != self._session:
+            return None
+        changes = self._store.changes(self._commit, commit, _SESSIONS)
+        if any(changes[path][0] != "A" for path in _of(session, changes)):
+            return None
+        return {path: id_ for path, (_, id_) in changes.items()}
+
+
+def _of(session: str, paths: Iterable[str]) -> list[str]:
+    """The pieces of a session among some paths, in their order."""
+    file = f"-{session}.jsonl"
+    return sorted(path for path in paths if path.rpartition("/")[0].endswith(file))
