@@ -48,6 +48,8 @@ def waiting(**fields: Any) -> TaskEntry:
          "Its workers ended without it; the next one starts in 29 s."),
         (waiting(cancelled=True), {}, "canceled", "It was canceled with --reset."),
         (waiting(state="running", host="n1"), {}, "", ""),
+        (waiting(state="running", host="n1"), {"asking": {0: "run_command(ls)"}}, "asks you",
+         "run_command(ls)"),
         (waiting(state="running"), {"still_s": {"1": 40.0}}, "silent 40 s",
          "No sign of life for 40 s; its lease runs out in 50 s."),
         (waiting(state="running"), {"still_s": {"1": 3.0}, "ended": {"1"}}, "worker gone",
