@@ -43,7 +43,7 @@ def waiting(**fields: Any) -> TaskEntry:
         (waiting(), {"is_over": True}, "", "The next run continues with it."),
         (waiting(), {"out_of_money": True}, "budget",
          "It waits for the budget: what is left is reserved."),
-        (waiting(), {"engine_problem": "Nobody answers."}, "engine", "slurm: Nobody answers."),
+        (waiting(), {"engine_problem": "Nobody answers."}, "engine", "Nobody answers."),
         (waiting(), {"delays": {"1": 29.5}}, "again 29 s",
          "Its workers ended without it; the next one starts in 29 s."),
         (waiting(cancelled=True), {}, "canceled", "It was canceled with --reset."),

@@ -198,7 +198,7 @@ async def placed(
 
 @pytest.mark.parametrize("size", [WIDE, NARROW])
 async def test_machines_and_reasons_are_shown(repo: Path, size: tuple[int, int]) -> None:
-    engine = Machines(rests={"n9": "Connection refused."})
+    engine = Machines(rests={"n9": "n9: Connection refused."})
     async with placed(repo, engine, size=size) as place:
         assert "closing this window ends nothing" in str(
             place.app.run_on.screen.query_one("#queue-rule", PaneRule).right

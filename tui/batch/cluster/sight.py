@@ -128,7 +128,7 @@ class DriverSight:
         if self.out_of_money:
             return "budget", "It waits for the budget: what is left is reserved.", True
         if self.engine_problem:
-            return "engine", f"{self.engine}: {self.engine_problem}", True
+            return "engine", self.engine_problem, True
         if delay > 0:
             why = f"Its workers ended without it; the next one starts in {duration(delay)}."
             return f"again {int(delay)} s", why, True

@@ -29,7 +29,8 @@ def machine_lines(placement: RunPlacement, width: int, now: datetime) -> Content
     """Return the hosts with the tasks that each runs, and below them what is wrong, if anything."""
     hosts = ", ".join(f"{one_line(host)} {count}" for host, count in placement.hosts.items())
     running = sum(placement.hosts.values())
-    text = f"{one_line(placement.engine)}: {running} of {plural(placement.slots, 'worker')}"
+    engine = "ssh" if placement.engine.startswith("ssh:") else one_line(placement.engine)
+    text = f"{engine}: {running} of {plural(placement.slots, 'worker')}"
     lines = [
         Content.styled(whole_facts(f"{text} · {hosts}" if hosts else text, width), "$text-muted")
     ]
@@ -48,7 +49,7 @@ def _problems(placement: RunPlacement, now: datetime) -> Iterator[str]:
     for model, seconds in placement.server_waits.items():
         yield f"The server wants no requests to {one_line(model)} for {duration(seconds)}."
     for host, why in placement.refusing.items():
-        yield f"{one_line(host)} takes no tasks: {one_line(why)}"
+        yield f"{one_line(host)} takes no tasks: {one_line(why.removeprefix(f'{host}: '))}"
 
 
 def place_line(task: TaskState, place: TaskPlacement | None, width: int) -> Content:
