@@ -220,7 +220,7 @@ def finished(store: TaskStore, repo: Path, files: dict[str, bytes]) -> StoredTas
 
 def taken(store: TaskStore, found: StoredTask, repo: Path, home: Path) -> Result:
     where = folders({"HOLDFAST_HOME": str(home)})
-    return take(store, found, (0,), repo, "task-1", folders=where, clock=FakeClock())
+    return take(store, found, state().tasks, repo, "task-1", folders=where, clock=FakeClock())
 
 
 def test_a_result_is_a_branch_to_be_merged_and_may_be_taken_twice(

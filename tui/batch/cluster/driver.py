@@ -39,12 +39,11 @@ from tui.batch.run_store import RunStore
 from tui.batch.state import PlacedRun, RunFolder, RunState, TaskState, total_usage
 from tui.batch.taskfile import UNGROUPED
 from tui.core.clock import Clock, timestamp
-from tui.core.errors import UsageError
+from tui.core.errors import HoldfastError, UsageError
 from tui.core.facts import Notice
 from tui.core.files import read_small
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
-from tui.core.git.door import GitError
 
 LOOK_S: Final = 2.0
 """Seconds between two looks at the store."""
@@ -419,51 +418,36 @@ class PlacedRunner:
         await self._merging.merge(book, self._sink.show, None if everything else comes)
 
     async def _take(self, book: RunStore, key: str, found: StoredTask) -> None:
-        """Take the result of a task that has come to rest."""
+        """Take the result of a group that has come to rest."""
         assert book.state.placed is not None
         indexes = book.state.placed.keys[key]
         first = book.task(indexes[0])
-        if found.entry.state == "given_up":
-            why = f"Given up: {found.entry.losses} workers were lost with it; {found.entry.ended}."
-            tasks = tuple(
-                replace(
-                    book.task(index),
-                    status="failed",
-                    message=why,
-                    error_class="unknown",
-                    attempts=found.entry.attempt,
-                    cost_usd=found.entry.spent_usd,
+        members = [book.task(index) for index in indexes]
+        try:
+            result = await asyncio.to_thread(
+                lambda: results.take(
+                    self._store,
+                    found,
+                    members,
+                    self._planned.target,
+                    book.worktree_of(first, members),
+                    folders=self._planned.launch.folders,
+                    clock=self._clock,
                 )
-                for index in indexes
+            )
+        except (HoldfastError, msgspec.DecodeError, OSError) as error:
+            self._say(f"The result of task {first.index + 1} can't be taken yet: {error}")
+            self._failed_takes[key] = tried = self._failed_takes.get(key, 0) + 1
+            if tried < _TAKES:
+                return
+            why = f"Its result can't be read: {error}. It stays in the store."
+            tasks = tuple(
+                replace(one, status="failed", message=why, error_class="unknown") for one in members
             )
         else:
-            members = [book.task(index) for index in indexes]
-            try:
-                result = await asyncio.to_thread(
-                    lambda: results.take(
-                        self._store,
-                        found,
-                        indexes,
-                        self._planned.target,
-                        book.worktree_of(first, members),
-                        folders=self._planned.launch.folders,
-                        clock=self._clock,
-                    )
-                )
-            except (StoreError, GitError, msgspec.DecodeError) as error:
-                self._say(f"The result of task {first.index + 1} can't be taken yet: {error}")
-                self._failed_takes[key] = tried = self._failed_takes.get(key, 0) + 1
-                if tried < _TAKES:
-                    return
-                why = f"Its result can't be read: {error}. It stays in the store."
-                tasks = tuple(
-                    replace(one, status="failed", message=why, error_class="unknown")
-                    for one in members
-                )
-            else:
-                for problem in result.problems:
-                    self._say(f"[{first.index + 1}] {problem}")
-                tasks = result.tasks
+            for problem in result.problems:
+                self._say(f"[{first.index + 1}] {problem}")
+            tasks = result.tasks
         for task in tasks:
             await book.rest(task)
             self._failures = self._failures + 1 if task.status == "failed" else 0
