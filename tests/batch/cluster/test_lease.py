@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.batch.test_git import head, make_repo
+from tests.batch.test_git import git, head, make_repo
+from tests.support.clock import PATIENCE_S
 from tui.batch.cluster.entry import TaskEntry
 from tui.batch.cluster.lease import (
     LOSSES,
@@ -167,3 +170,76 @@ def test_the_work_of_one_state_stays_in_the_next(
     assert store.read(found.commit, "private/x") == b"1"
     assert (found.entry.head, found.entry.place) == (commit, "/place")
     assert found.entry.spent_usd == 0.5
+
+
+GATE = """#!/bin/sh
+read old new ref
+case $new in
+0000*) echo "$ref 0" >>pushes; exit;;
+esac
+echo "$ref $(du -sk "$GIT_QUARANTINE_PATH" | cut -f1)" >>pushes
+case $ref in refs/holdfast/made/*) echo begun >begun; read go <go;; esac
+"""
+
+
+def gated(store: TaskStore) -> Path:
+    """Let the store note what is pushed, and hold back what is sent ahead: it opens `begun`, then
+    waits for `go`."""
+    place = Path(store.address)
+    for name in ("begun", "go"):
+        os.mkfifo(place / name)
+    hook = place / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(GATE)
+    hook.chmod(0o700)
+    return place
+
+
+def pushed(place: Path) -> list[tuple[str, int]]:
+    """The first ref of each push to the store, and the kilobytes that came with it."""
+    lines = (place / "pushes").read_text().split("\n")[:-1]
+    return [(ref, int(size)) for ref, size in map(str.split, lines)]
+
+
+def large_snapshot(tmp_path: Path) -> TaskSnapshot:
+    repo = make_repo(tmp_path / "repo")
+    (repo / "large").write_bytes(os.urandom(2_000_000))
+    git(repo, "add", "large")
+    git(repo, "commit", "-qm", "large")
+    files = {"private/x": os.urandom(1_500_000), "data/y": b"1"}
+    objects = repo / ".git" / "objects"
+    return TaskSnapshot(files, (head(repo),), head(repo), objects, work_bytes=2_000_000)
+
+
+def test_a_lease_is_renewed_while_a_large_state_goes_up(
+    store: TaskStore, lease: Make, tmp_path: Path
+) -> None:
+    clock = Hand()
+    one = lease(clock)
+    assert taken(one)
+    place, snapshot = gated(store), large_snapshot(tmp_path)
+    with ThreadPoolExecutor(1) as threads:
+        putting = threads.submit(one.put, snapshot, requests=1)
+        assert (place / "begun").read_text() == "begun\n"
+        clock.at += 7e5
+        one.renew()
+        assert one.is_fresh
+        (place / "go").write_text("go\n")
+        putting.result(PATIENCE_S)
+    found = read_task(store, REF)
+    assert (found.entry.number, found.entry.requests) == (3, 1)
+    assert store.read(found.commit, "private/x") == snapshot.files["private/x"]
+    sent, renewed, moved, _ = pushed(place)
+    assert sent[1] > 3000
+    assert (renewed[0], moved[0]) == (REF, REF)
+    assert moved[1] < 100, "what was sent ahead isn't sent again"
+    assert [*store.refs()] == [REF]
+
+
+def test_a_small_state_takes_one_push(store: TaskStore, lease: Make, tmp_path: Path) -> None:
+    one = lease()
+    assert taken(one)
+    repo = make_repo(tmp_path / "repo")
+    place, commit = gated(store), head(repo)
+    one.put(TaskSnapshot({"data/y": b"1"}, (commit,), commit, repo / ".git" / "objects"))
+    assert [ref for ref, _ in pushed(place)] == [REF]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from contextlib import suppress
 from pathlib import Path
@@ -254,3 +255,16 @@ def test_a_damaged_pack_is_named_and_the_rest_is_taken(
     result = taken(store, found, repo, tmp_path / "home")
     assert "stays in the store" in result.problems[0]
     assert [task.status for task in result.tasks] == ["unmerged"]
+
+
+def test_only_what_the_store_has_not_got_counts_as_new(
+    store: TaskStore, repo: Path, tmp_path: Path
+) -> None:
+    place, _ = begun(store, repo, tmp_path)
+    assert place.snapshot().new_bytes < 100_000
+    (place.top / "large").write_bytes(os.urandom(2_000_000))
+    snapshot = place.snapshot()
+    assert 2_000_000 < snapshot.new_bytes < 2_100_000
+    place.stored(snapshot)
+    (place.top / "a.txt").write_text("changed\n")
+    assert place.snapshot().new_bytes < 100_000

@@ -11,20 +11,23 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import msgspec
 
 from tui.batch.cluster.entry import Refusal, TaskEntry
-from tui.batch.cluster.task_store import TASKS, StoreError, TaskStore
+from tui.batch.cluster.task_store import MADE, TASKS, CommitDraft, StoreError, TaskStore
 from tui.batch.cluster.workplace import TaskSnapshot
 from tui.core.clock import Clock, SystemClock
 from tui.core.dataclass import dataclass
 
 LOSSES: Final = 3
 """Workers that a task may lose, without getting further, before it is given up."""
+_LARGE: Final = 1_000_000
+"""New bytes of a state that are sent ahead of it: an upload may take longer than the lease."""
 _BOOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -251,7 +254,8 @@ class Lease:
     def put(self, snapshot: TaskSnapshot, **changes: Any) -> None:
         """Put the task's present state into the store; that renews the lease. A store that can't
         be reached is waited for. Raises LeaseLostError."""
-        self._move(snapshot, patient=True, **changes)
+        with self._sent_ahead(snapshot):
+            self._move(snapshot, patient=True, **changes)
 
     @property
     def is_fresh(self) -> bool:
@@ -261,12 +265,35 @@ class Lease:
     def finish(self, snapshot: TaskSnapshot | None = None, **changes: Any) -> None:
         """Put the task's last state into the store, and hold it no longer. Raises
         LeaseLostError."""
-        self._move(snapshot, patient=True, **changes)
-        self._over.set()
+        with self._sent_ahead(snapshot):
+            self._move(snapshot, patient=True, **changes)
+            self._over.set()
 
     def fail(self, why: str) -> None:
         """Give the task back after a failure that is no task's. Raises LeaseLostError."""
         self.finish(**_without(self.stored.entry, why))
+
+    @contextmanager
+    def _sent_ahead(self, snapshot: TaskSnapshot | None) -> Generator[None]:
+        """Have what is new in a large snapshot in the store before the task's ref is moved to it:
+        until then the lease is renewed as ever. Raises LeaseLostError."""
+        if snapshot is None or snapshot.new_bytes < _LARGE:
+            yield
+            return
+        ref = f"{MADE}{self._ref.removeprefix(TASKS)}"
+        draft = CommitDraft("holdfast: on its way\n", works=snapshot.works, files=snapshot.files)
+        while True:
+            try:
+                self._store.send(ref, draft, snapshot.objects)
+                break
+            except StoreError:
+                if self._over.wait(self._pace.poll):
+                    raise LeaseLostError from None
+        try:
+            yield
+        finally:
+            with suppress(StoreError):
+                self._store.drop(ref)
 
     def _move(
         self, snapshot: TaskSnapshot | None = None, *, patient: bool = False, **changes: Any

@@ -7,6 +7,7 @@ who move it, one fails. Every state of a task is a child of the one before: noth
     refs/holdfast/runs/RUN          the run: its message says for whom, its tree has the files
     refs/holdfast/tasks/RUN/KEY     a task (see `entry`)
     refs/holdfast/waits/KEY         what a server has asked all holders of one API key to wait
+    refs/holdfast/made/RUN/KEY      what a worker sends ahead of a large state, until that is there
 
 What a machine has read of a store lies in a bare repository of its own, the mirror.
 """
@@ -30,7 +31,7 @@ from tui.core.git.door import GitError, git
 RUNS: Final = "refs/holdfast/runs/"
 TASKS: Final = "refs/holdfast/tasks/"
 WAITS: Final = "refs/holdfast/waits/"
-_MADE: Final = "refs/holdfast/made/"
+MADE: Final = "refs/holdfast/made/"
 _NONE: Final = "0" * 40
 _NOBODY: Final = "holdfast <holdfast@localhost>"
 _GIVES_ALL: Final = "uploadpack.allowAnySHA1InWant"
@@ -131,6 +132,16 @@ class TaskStore:
             return False
         return True
 
+    def send(self, ref: str, draft: CommitDraft, objects: Path | None = None) -> None:
+        """Send a commit ahead, to a ref of the sender's own: what is pushed next is small where it
+        has the same files and parents, until the ref is dropped. Raises StoreError."""
+        (commit,) = self.commits([draft], objects)
+        self._reach("push", "-q", "--no-verify", self.address, f"+{commit}:{ref}", objects=objects)
+
+    def drop(self, ref: str) -> None:
+        """Remove a ref of the sender's own. Raises StoreError."""
+        self._reach("push", "-q", "--no-verify", self.address, f":{ref}")
+
     def fetch(self, commits: Iterable[str], *, into: Path | None = None) -> None:
         """Bring commits, with all that belongs to them, into the mirror, or into another
         repository. Raises StoreError."""
@@ -168,7 +179,7 @@ class TaskStore:
     def commits(self, drafts: Iterable[CommitDraft], objects: Path | None = None) -> list[str]:
         """Make commits in the mirror, at once, and return their ids. `objects` is the folder of a
         repository that has objects of them. Raises StoreError."""
-        ref = f"{_MADE}{secrets.token_hex(8)}"
+        ref = f"{MADE}{secrets.token_hex(8)}"
         parts = [b"".join(draft.parts(ref)) for draft in drafts]
         end = f"reset {ref}\nfrom {_NONE}\n\n".encode()
         words = ("fast-import", "--quiet", "--date-format=now")

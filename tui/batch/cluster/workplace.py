@@ -50,14 +50,20 @@ _ROOMS: Final = ("run", "tool-results", "plans")
 class TaskSnapshot:
     """A task's state as it goes into the store: `files` that are new or changed, by their paths in
     the tree, None for one that is gone, and the commits that hold its `works`, first that of all
-    its files as they are, made upon `head`. `objects` is where these commits are. `known` is for
-    `Workplace.stored`."""
+    its files as they are, made upon `head`. `objects` is where these commits are, and `work_bytes`
+    how much of them a push takes. `known` is for `Workplace.stored`."""
 
     files: Mapping[str, bytes | None]
     works: tuple[str, ...]
     head: str
     objects: Path
+    work_bytes: int = 0
     known: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, "tuple[int, int]"])
+
+    @property
+    def new_bytes(self) -> int:
+        """The bytes that a push of it takes."""
+        return self.work_bytes + sum(len(data) for data in self.files.values() if data)
 
 
 @dataclass(slots=True)
@@ -68,6 +74,8 @@ class Workplace:
     spec: RunSpec
     _known: dict[str, tuple[int, int]] = field(default_factory=dict[str, "tuple[int, int]"])
     """Size and time of each file when it was last put into the store."""
+    _works: tuple[str, ...] = ()
+    """The commits that were put there then."""
 
     @property
     def top(self) -> Path:
@@ -110,6 +118,7 @@ class Workplace:
                 remove_tree(self.place / name)
                 (self.place / name).mkdir(mode=0o700, parents=True)
         works = store.parents(commit)[1:] if goes_on else []
+        self._works = tuple(works)
         self._check_out(store, entry.head if goes_on else self.spec.base, works)
         if Path(os.path.realpath(self.target)) != self.target:
             raise StoreError(f"{self.target} is a link that the task committed; it isn't followed.")
@@ -150,11 +159,16 @@ class Workplace:
         files = dict(self._changed_files(known))
         files[_REFS] = json.dumps(refs, sort_keys=True).encode()
         works = (work, *sorted({*refs.values()} - {work, head}))
-        return TaskSnapshot(files, works, head, self.objects, known)
+        work_bytes = 0
+        if works != self._works:
+            there = (self.spec.base, *self._works, *(f"{one}^{{tree}}" for one in self._works[:1]))
+            words = ("rev-list", "--objects", "--disk-usage", *works, "--not", *there)
+            work_bytes = int(checkout.git(*words))
+        return TaskSnapshot(files, works, head, self.objects, work_bytes, known)
 
     def stored(self, snapshot: TaskSnapshot) -> None:
         """A snapshot is in the store: the next one has what has changed since."""
-        self._known = dict(snapshot.known)
+        self._known, self._works = dict(snapshot.known), snapshot.works
 
     def remove(self) -> None:
         """Remove all of it: the store has what counts."""
