@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from math import isclose
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.support.clock import PATIENCE_S
 from tests.support.machine import needs_proc
 from tests.support.preloaded import Process
 from tests.support.program import Program, of_type, until
+from tui.batch.cluster.entry import TaskEntry, entry_of
 
 __all__ = ["repo"]
 ON = ("--on", "local", "--parallel", "2", "--headless", "--yolo", "--json")
@@ -115,6 +117,40 @@ def test_a_killed_driver_is_replaced_and_takes_what_was_done_meanwhile(
     assert lines_in(repo) == dict.fromkeys(lines_in(repo), 2)
     assert len(lines_in(repo)) == 3
     assert verified(holdfast, repo) == 3
+
+
+PRICED = "[prices.practice]\ninput = 10\noutput = 1000\n"
+
+
+def stored(home: Path) -> list[TaskEntry]:
+    """All states of the only task, oldest first."""
+    (place,) = home.glob("data/stores/*.git")
+    said = git(place, "log", "--first-parent", "--reverse", "--format=%B%x00", "--all")
+    return [entry_of(one.strip("\n")) for one in said.split("\0") if "holdfast: task" in one]
+
+
+def test_answers_to_sub_agents_at_the_same_time_are_reserved_and_paid_together(
+    holdfast: Program, repo: Path, home: Path, script: Callable[[str], str]
+) -> None:
+    with (home / "config" / "config.toml").open("a") as config:
+        config.write(PRICED)
+    asked = '{name = "task", input = {agent = "general", description = "d", prompt = "p"}}'
+    both = turn(text="Two.", tool=f"{asked}, {asked}")
+    # as the first answer comes, the second has been asked for: both are under way before
+    waiting = turn(text="Done.", delay_s=2)
+    file = tasks(repo, "- [ ] one\n")
+    done = holdfast(
+        "run", file, "--practice-script", script(both + waiting * 3), *ON, "--max-cost", "900"
+    )
+    states_ = stored(home)
+    most = max(entry.next_usd for entry in states_)
+    first = next(entry.next_usd for entry in states_ if entry.next_usd)
+    assert most > 1.5 * first
+    last = states_[-1]
+    assert (last.state, last.next_usd, last.reserved_usd, last.requests) == ("done", 0, 0, 4)
+    (finished,) = of_type(done.events, "task_finished")
+    assert last.spent_usd
+    assert isclose(last.spent_usd, finished["cost_usd"])
 
 
 def end(process: Process) -> None:

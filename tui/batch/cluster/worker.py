@@ -24,9 +24,11 @@ from typing import Any, Final
 
 import tui
 from tui.agent.confined_programs import confinement_of
+from tui.agent.limits import Spent
 from tui.app import unattended_commands as unattended
 from tui.app.options.arguments import Options
 from tui.app.packs.pack import default_name, pack
+from tui.batch.cluster.budget import TaskBill
 from tui.batch.cluster.lease import (
     Lease,
     LeaseLostError,
@@ -42,20 +44,19 @@ from tui.batch.cluster.task_store import RUNS, TASKS, StoreError, TaskStore, who
 from tui.batch.cluster.waits import SharedWaits
 from tui.batch.cluster.workplace import TaskSnapshot, Workplace
 from tui.batch.composition import RunComposition
-from tui.batch.events import BatchEvent, FromAgent
+from tui.batch.events import BatchEvent
 from tui.batch.plan import RunPlan, plan
 from tui.batch.runner import Runner
 from tui.core.clock import Clock
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import CredentialsError, HoldfastError, ProviderError, UsageError, os_error_as
-from tui.core.facts import RequestPaid
 from tui.core.paths import Folders, folders
 from tui.core.process_birth import born
 from tui.core.signals import heeded_signals
 from tui.core.standard_output import note, print_text
 from tui.permissions.gate import RulesOnly
-from tui.provider.base import Provider, Request, StreamPart
+from tui.provider.base import Completed, Provider, Request, StreamPart
 from tui.provider.prices import price_of
 from tui.provider.provider_wrapper import ProviderWrapper
 from tui.tokens.estimate import request_weight
@@ -218,8 +219,8 @@ async def _hold(job: _Job, store: TaskStore, run_commit: str, usual: Folders, cl
         entry = lease.stored.entry
         back: dict[str, Any] = {
             "ended": f"stopped by a signal on {entry.host}",
-            "spent_usd": job.spent if job.requests else entry.spent_usd,
-            "reserved_usd": entry.reserved_usd + job.asked_usd,
+            "spent_usd": job.bill.spent_usd if job.requests else entry.spent_usd,
+            "reserved_usd": entry.reserved_usd + job.bill.next_usd,
             "next_usd": 0.0,
         }
         await asyncio.to_thread(lambda: lease.finish(state="waiting", holder="", **back))
@@ -293,7 +294,7 @@ def _planned(workplace: Workplace, usual: Folders, most: float | None) -> RunPla
 async def _run(job: _Job, planned: RunPlan, clock: Clock, found: StoredTask) -> None:
     """Work through the task, and put its result into the store, unless it was stopped. Raises
     LeaseLostError, RefusedError."""
-    job.requests, job.spent = found.entry.requests, found.entry.spent_usd
+    job.requests, job.bill = found.entry.requests, TaskBill(found.entry.spent_usd)
     job.prices = planned.launch.config.prices
     shop = RunComposition(
         planned,
@@ -315,7 +316,13 @@ async def _run(job: _Job, planned: RunPlan, clock: Clock, found: StoredTask) -> 
     if job.stopped:
         return
     last = await asyncio.to_thread(_last, job.workplace, planned.launch.folders, clock)
-    done = {"state": "done", "spent_usd": job.spent, "requests": job.requests, "next_usd": 0.0}
+    done: dict[str, Any] = {
+        "state": "done",
+        "spent_usd": job.bill.spent_usd,
+        "reserved_usd": job.lease.stored.entry.reserved_usd + job.bill.next_usd,
+        "requests": job.requests,
+        "next_usd": 0.0,
+    }
     await asyncio.to_thread(lambda: job.lease.finish(last, ended="", **done))
     job.workplace.remove()
 
@@ -358,9 +365,7 @@ class _Job:
     runner: Runner | None = None
     stopped: bool = False
     requests: int = 0
-    spent: float | None = 0.0
-    asked_usd: float = 0.0
-    """The most that the answer to the last request may cost, until it is paid."""
+    bill: TaskBill = field(default_factory=TaskBill)
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
     waits: SharedWaits | None = None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -389,25 +394,26 @@ class _Job:
             self.runner.stop()
 
     def see(self, event: BatchEvent) -> None:
-        """Take in what the run publishes, and print it."""
-        if isinstance(event, FromAgent) and isinstance(event.event, RequestPaid):
-            usd, self.asked_usd = event.event.usd, 0.0
-            self.spent = None if usd is None or self.spent is None else self.spent + usd
+        """Print what the run publishes."""
         _say(json.dumps(event.to_json(), ensure_ascii=True, separators=(",", ":")))
 
-    async def ready(self, request: Request) -> None:
-        """Return once the store has all that was done so far, and nobody can have the task
-        instead. Never returns where it is lost."""
+    async def ready(self, request: Request) -> int:
+        """Return the request's number in the bill once the store has all that was done so far, and
+        nobody can have the task instead. Never returns where it is lost."""
+        number = 0
         try:
             async with self._putting:
                 if not self.stopped:
-                    await asyncio.to_thread(self._put, request)
+                    self.requests += 1
+                    number = self.bill.ask(_dearest(request, self.prices))
+                    await asyncio.to_thread(self._put, self.bill.spent_usd, self.bill.next_usd)
                 await self._keep_fresh()
             if self.waits is not None and (wait_s := self.waits.remaining_s(request.model)):
                 await asyncio.sleep(wait_s)
                 await self._keep_fresh()
         except LeaseLostError:
             await asyncio.Event().wait()  # until the run, which ends now, cancels it
+        return number
 
     async def _keep_fresh(self) -> None:
         while not self.lease.is_fresh:
@@ -420,16 +426,9 @@ class _Job:
             with suppress(StoreError):
                 await asyncio.to_thread(self.waits.tell, model, wait_s)
 
-    def _put(self, request: Request) -> None:
-        self.requests += 1
+    def _put(self, spent_usd: float | None, next_usd: float) -> None:
         snapshot = self.workplace.snapshot()
-        self.asked_usd = _dearest(request, self.prices)
-        self.lease.put(
-            snapshot,
-            requests=self.requests,
-            spent_usd=self.spent,
-            next_usd=self.asked_usd,
-        )
+        self.lease.put(snapshot, requests=self.requests, spent_usd=spent_usd, next_usd=next_usd)
         self.workplace.stored(snapshot)
 
 
@@ -450,12 +449,17 @@ class _StoredFirst(ProviderWrapper):
         self._job = job
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
-        await self._job.ready(request)
+        bill, prices = self._job.bill, self._job.prices
+        number = await self._job.ready(request)
         try:
             async with aclosing(self._provider.stream(request)) as parts:
                 async for part in parts:
+                    if isinstance(part, Completed):
+                        price = price_of(part.model, prices)
+                        bill.settle(number, Spent.on(part.usage, price).usd)
                     yield part
         except ProviderError as error:
+            bill.settle(number)
             if error.error_class == "rate_limit" and error.retry_after:
                 await self._job.limited(request.model, error.retry_after)
             raise
