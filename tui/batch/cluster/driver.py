@@ -265,6 +265,8 @@ class PlacedRunner:
             await asyncio.to_thread(self._free_lost, placed)
             await asyncio.to_thread(self._start_more, placed)
             self._judge_refusals(found)
+            while self._store.notes:
+                self._say(self._store.notes.pop(0))
             waiting = asyncio.ensure_future(self._stop.wait())
             await asyncio.wait({waiting}, timeout=LOOK_S)
             waiting.cancel()
@@ -317,14 +319,16 @@ class PlacedRunner:
             still_s = self._lease_clock.monotonic() - since
             if stored.entry.state != "running" or still_s <= self._pace.lost:
                 continue
-            with suppress(StoreError):
-                ref = ref_of(placed.run, key)
+            ref = ref_of(placed.run, key)
+            try:
                 if now := lost(self._store, ref, stored, "the worker was gone"):
                     self._seen[key] = now, self._lease_clock.monotonic()
                     self._say(f"Task {key}: {now.entry.ended}.")
                     if handle := self._handles.pop(key, ""):
                         with suppress(EngineError):
                             self._engine.cancel([handle])
+            except StoreError as error:
+                self._say(f"Task {key} can't be taken from its worker now: {error}")
 
     def _start_more(self, placed: PlacedRun) -> None:
         """Give the engine tasks that wait, as many as it and the money allow."""
@@ -334,6 +338,8 @@ class PlacedRunner:
                 self._handles |= self._engine.put(wanted)
         except EngineError as error:
             self._say(f"The engine {self._engine.name} can't start workers now: {error}")
+        except StoreError as error:
+            self._say(f"Workers can't be started now: {error}")
 
     def _drop_ended(self) -> None:
         """Forget the workers that have ended, by what the engine says: nothing but new ones depends

@@ -23,10 +23,11 @@ from typing import Final
 
 from tui.batch.cluster.entry import TaskEntry, entry_of
 from tui.batch.cluster.ssh_command import ssh_command
+from tui.batch.cluster.stale_locks import remove_stale
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError, os_error_as
 from tui.core.files import locked
-from tui.core.git.door import GitError, git
+from tui.core.git.door import GitError, LockedError, git
 
 RUNS: Final = "refs/holdfast/runs/"
 TASKS: Final = "refs/holdfast/tasks/"
@@ -81,6 +82,8 @@ class TaskStore:
 
     address: str
     mirror: Path
+    notes: list[str] = field(default_factory=list[str], compare=False)
+    """What was done about the store, in sentences that nobody has said yet."""
 
     @classmethod
     def at(cls, address: str, folder: Path) -> TaskStore:
@@ -226,6 +229,9 @@ class TaskStore:
             return self._git(*words, env=_reaching(), objects=objects, folder=folder)
         except StoreError as error:
             path = shlex.quote(self._path)
+            if isinstance(error.__cause__, LockedError):
+                self._unlock(error.__cause__.file)
+                return self._git(*words, env=_reaching(), objects=objects, folder=folder)
             if any(one in error.message for one in _ABSENT):
                 raise StoreError(
                     f"There is no git repository at {self.address}.",
@@ -238,6 +244,18 @@ class TaskStore:
                     hint=f"Where it is: git -C {path} config {_GIVES_ALL} true",
                 ) from error
             raise
+
+    def _unlock(self, lock: str) -> None:
+        """Remove the lock that a killed git left in the store. Raises StoreError where it isn't
+        known to be one, or is out of reach."""
+        store = Path(os.path.realpath(self.address))
+        if Path(self.address).is_absolute() and remove_stale(store, Path(os.path.normpath(lock))):
+            self.notes.append(f"A git that was killed had left {lock} in the store; it is removed.")
+            return
+        raise StoreError(
+            f"The store is locked: {lock} exists.",
+            hint="If that stays so, a git was killed there: remove that file where the store is.",
+        )
 
     @property
     def _path(self) -> str:

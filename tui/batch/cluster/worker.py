@@ -195,6 +195,8 @@ async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folder
         raise
     finally:
         ending.cancel()
+        for text in store.notes:
+            _say(text)
 
 
 async def _hold(job: _Job, store: TaskStore, run_commit: str, usual: Folders, clock: Clock) -> int:
