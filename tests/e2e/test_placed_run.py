@@ -19,6 +19,7 @@ from tests.support.machine import needs_proc
 from tests.support.preloaded import Process
 from tests.support.program import Program, of_type, until
 from tui.batch.cluster.entry import TaskEntry, entry_of
+from tui.batch.cluster.worker import EXIT_UNREACHABLE
 
 __all__ = ["repo"]
 ON = ("--on", "local", "--parallel", "2", "--headless", "--yolo", "--json")
@@ -163,5 +164,5 @@ def end(process: Process) -> None:
     "words", [("work", "x"), ("work", "a/b"), ("work", "a/b", "--store", "/none")]
 )
 def test_a_worker_without_a_task_says_so(holdfast: Program, words: tuple[str, ...]) -> None:
-    failed = holdfast(*words, code=1 if "--store" in words else 2)
-    assert failed.stderr.startswith("holdfast")
+    failed = holdfast(*words, code=EXIT_UNREACHABLE if "--store" in words else 2)
+    assert failed.stderr.startswith("The store can't be reached" if "--store" in words else "holdf")

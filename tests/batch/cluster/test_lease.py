@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ from tui.batch.cluster.lease import (
     read_task,
     refuse,
 )
-from tui.batch.cluster.task_store import TASKS, TaskStore
+from tui.batch.cluster.task_store import TASKS, StoreError, TaskStore
 from tui.batch.cluster.workplace import TaskSnapshot
 from tui.core.clock import SystemClock
 
@@ -243,3 +244,26 @@ def test_a_small_state_takes_one_push(store: TaskStore, lease: Make, tmp_path: P
     place, commit = gated(store), head(repo)
     one.put(TaskSnapshot({"data/y": b"1"}, (commit,), commit, repo / ".git" / "objects"))
     assert [ref for ref, _ in pushed(place)] == [REF]
+
+
+def test_a_lease_that_was_taken_just_before_the_network_went_is_held(
+    store: TaskStore, lease: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, gone = TaskStore._reach, list[str]()  # pyright: ignore[reportPrivateUsage]
+
+    def lossy(self: TaskStore, *words: str, **given: Any) -> str:
+        said = "" if gone else real(self, *words, **given)
+        if gone or words[0] == "push":
+            gone.append(words[0])
+            raise StoreError("the connection was closed")
+        return said
+
+    one, clock = lease(), Hand()
+    monkeypatch.setattr(TaskStore, "_reach", lossy)
+    with pytest.raises(StoreError):
+        taken(one, clock)
+    monkeypatch.undo()
+    assert taken(one, clock)
+    assert clock.at == 0, "it isn't taken for another worker's"
+    one.renew()
+    assert (read_task(store, REF).entry.attempt, one.is_held) == (1, True)

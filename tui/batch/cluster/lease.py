@@ -155,6 +155,7 @@ class Lease:
         self._at: StoredTask | None = None
         self._pending: StoredTask | None = None
         """The state that is being put into the store, until it is known to be there."""
+        self._name = secrets.token_hex(8)
         self._place = ""
         self._objects: Path | None = None
         self._renewed = 0.0
@@ -179,6 +180,9 @@ class Lease:
         began = self._clock.monotonic()
         while not found.entry.is_over and not found.entry.cancelled:
             entry = found.entry
+            if entry.holder == self._name:  # taken just now, though the answer to that was lost
+                self._hold(found, place)
+                return found
             if entry.state == "running":
                 if self._clock.monotonic() - began < self._pace.lost:
                     wait(self._pace.poll)
@@ -198,7 +202,7 @@ class Lease:
         return None
 
     def _begin(self, found: StoredTask, place: str) -> bool:
-        before = self._clock.monotonic()
+        self._renewed = self._clock.monotonic()
         entry = found.entry
         at = change(
             self._store,
@@ -206,14 +210,16 @@ class Lease:
             found,
             state="running",
             attempt=entry.attempt + 1,
-            holder=secrets.token_hex(8),
+            holder=self._name,
             host=socket.gethostname(),
         )
-        if at is None:
-            return False
-        self._at, self._renewed, self._place = at, before, place
+        if at is not None:
+            self._hold(at, place)
+        return at is not None
+
+    def _hold(self, at: StoredTask, place: str) -> None:
+        self._at, self._place = at, place
         threading.Thread(target=self._keep, name="lease", daemon=True).start()
-        return True
 
     def _keep(self) -> None:
         """Renew the lease for as long as it is held, and notice when it is not."""

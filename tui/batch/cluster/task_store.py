@@ -46,6 +46,10 @@ class StoreError(HoldfastError):
     """The store can't be reached, or isn't one."""
 
 
+class NoStoreError(StoreError):
+    """There is no repository at the store's address."""
+
+
 @dataclass(frozen=True, slots=True)
 class CommitDraft:
     """A commit that is to be made: with the files of the one that it is made `upon`, and these in
@@ -233,7 +237,7 @@ class TaskStore:
                 self._unlock(error.__cause__.file)
                 return self._git(*words, env=_reaching(), objects=objects, folder=folder)
             if any(one in error.message for one in _ABSENT):
-                raise StoreError(
+                raise NoStoreError(
                     f"There is no git repository at {self.address}.",
                     hint=f"Make it where it is to be: git init --bare {path} && "
                     f"git -C {path} config {_GIVES_ALL} true",

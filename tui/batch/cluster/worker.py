@@ -39,6 +39,7 @@ from tui.batch.cluster.lease import (
     ref_of,
     refuse,
 )
+from tui.batch.cluster.reaching import UnreachableError, reached
 from tui.batch.cluster.run_spec import BOOT_FILE, RunSpec, python_version, spec_of
 from tui.batch.cluster.task_store import RUNS, TASKS, StoreError, TaskStore, whole_address
 from tui.batch.cluster.waits import SharedWaits
@@ -62,6 +63,8 @@ from tui.provider.provider_wrapper import ProviderWrapper
 from tui.tokens.estimate import request_weight
 
 EXIT_DONE: Final = 0
+EXIT_UNREACHABLE: Final = 74
+"""This machine doesn't reach the store."""
 EXIT_REFUSED: Final = 75
 """This machine can't take tasks of the run."""
 EXIT_LOST: Final = 76
@@ -98,6 +101,9 @@ def run(options: Options) -> int:
             return code
     except LeaseLostError:
         return EXIT_LOST
+    except UnreachableError as error:
+        note(str(error))
+        return EXIT_UNREACHABLE
     except (RefusedError, CredentialsError) as error:
         refuse(store, ref, str(error))
         note(f"Not taken: {error}")
@@ -167,14 +173,15 @@ def _die_with_parent() -> None:
 async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folders) -> int:
     """Take the task and work on it to its end. Returns the exit code."""
     ref, run_ref = ref_of(run, key), f"{RUNS}{run}"
-    run_commit = await asyncio.to_thread(lambda: store.refs(run_ref).get(run_ref))
+    clock = SuspendAwareClock()
+    run_commit = (await reached(lambda: store.refs(run_ref), clock)).get(run_ref)
     if run_commit is None:
         raise StoreError(f"The store has no run {run}.")
-    await asyncio.to_thread(store.fetch, [run_commit])
+    await reached(lambda: store.fetch([run_commit]), clock)
     spec = spec_of(await asyncio.to_thread(store.message, run_commit))
     _check_versions(spec)
     workplace = Workplace(place / run / key, spec)
-    job, clock = _Job(asyncio.get_running_loop()), SuspendAwareClock()
+    job = _Job(asyncio.get_running_loop())
     job.lease = lease = Lease(store, ref, LeasePace(spec.lease_s), clock, job)
     job.workplace = workplace
     ending = asyncio.create_task(_hard_end(job))
@@ -183,10 +190,12 @@ async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folder
             return await _hold(job, store, run_commit, usual, clock)
     except LeaseLostError:
         return EXIT_LOST
-    except (RefusedError, UsageError, CredentialsError) as error:
+    except (RefusedError, UnreachableError, UsageError, CredentialsError) as error:
         if lease.is_held:
             with suppress(LeaseLostError):
                 lease.finish(state="waiting", holder="", attempt=lease.stored.entry.attempt - 1)
+        if isinstance(error, UnreachableError):
+            raise
         raise RefusedError(error.message, hint=error.hint) from error
     except HoldfastError as error:
         if lease.is_held:
@@ -202,13 +211,13 @@ async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folder
 async def _hold(job: _Job, store: TaskStore, run_commit: str, usual: Folders, clock: Clock) -> int:
     """Take the task, and work on it in its folder. Raises LeaseLostError, HoldfastError."""
     lease, workplace = job.lease, job.workplace
-    found = await asyncio.to_thread(lease.take, str(workplace.place))
+    found = await reached(lambda: lease.take(str(workplace.place)), clock)
     if found is None:
         return EXIT_LOST
     if not job.stopped:
         await _end_leftovers(workplace.folders(usual), clock)
-        goes_on = await asyncio.to_thread(
-            workplace.make, store, run_commit, found.commit, found.entry
+        goes_on = await reached(
+            lambda: workplace.make(store, run_commit, found.commit, found.entry), clock
         )
         key, why = found.entry.key, _why_again(found, workplace, goes_on=goes_on)
         _say(why or f"Task {key} {'goes on where it was' if goes_on else 'begins'}.")
