@@ -19,7 +19,7 @@ from tests.support.machine import needs_proc
 from tests.support.preloaded import Process
 from tests.support.program import Program, of_type, until
 from tui.batch.cluster.entry import TaskEntry, entry_of
-from tui.batch.cluster.worker import EXIT_UNREACHABLE
+from tui.batch.cluster.worker import EXIT_REFUSED, EXIT_UNREACHABLE
 
 __all__ = ["repo"]
 ON = ("--on", "local", "--parallel", "2", "--headless", "--yolo", "--json")
@@ -120,6 +120,16 @@ def test_a_killed_driver_is_replaced_and_takes_what_was_done_meanwhile(
     assert verified(holdfast, repo) == 3
 
 
+def test_workers_use_the_scratch_folder_of_the_run(
+    holdfast: Program, repo: Path, home: Path, tmp_path: Path, script: Callable[[str], str]
+) -> None:
+    file = tasks(repo, "- [ ] one\n")
+    place = tmp_path / "scratch"
+    holdfast("run", file, "--practice-script", script(steps(1)), *ON, "--scratch", str(place))
+    assert list(place.glob("*/*/base.git"))
+    assert not (home / "work").exists()
+
+
 PRICED = "[prices.practice]\ninput = 10\noutput = 1000\n"
 
 
@@ -166,3 +176,14 @@ def end(process: Process) -> None:
 def test_a_worker_without_a_task_says_so(holdfast: Program, words: tuple[str, ...]) -> None:
     failed = holdfast(*words, code=EXIT_UNREACHABLE if "--store" in words else 2)
     assert failed.stderr.startswith("The store can't be reached" if "--store" in words else "holdf")
+
+
+def test_a_worker_says_in_its_last_line_why_its_folder_takes_no_task(
+    holdfast: Program, tmp_path: Path
+) -> None:
+    place = tmp_path / "scratch"
+    place.mkdir(mode=0o755)
+    words = ("work", "a/b", "--store", str(tmp_path / "s.git"), "--scratch", str(place))
+    last = holdfast(*words, code=EXIT_REFUSED).stderr.splitlines()[-1]
+    assert last.startswith("Not taken:")
+    assert "open to others" in last

@@ -376,7 +376,10 @@ class PlacedRunner:
                     continue  # somebody has it
                 self._seen[key] = capped, self._lease_clock.monotonic()
             budget.reserve(entry, cap)
-            wanted[key] = ["work", f"{placed.run}/{key}", "--store", self._store.address]
+            words = ["work", f"{placed.run}/{key}", "--store", self._store.address]
+            if self._options.batch.scratch is not None:
+                words += ["--scratch", str(self._options.batch.scratch.absolute())]
+            wanted[key] = words
             self._starts.note(entry, self._lease_clock.monotonic())
         return wanted
 

@@ -12,6 +12,7 @@ import ctypes
 import fcntl
 import json
 import os
+import pwd
 import shutil
 import signal
 import sys
@@ -90,20 +91,30 @@ def run(options: Options) -> int:
         raise UsageError("holdfast work needs RUN/TASK and --store.")
     _die_with_parent()
     usual = folders()
-    address = whole_address(options.batch.store)
-    place = private_place(scratch_folder(options), address)
-    store = TaskStore.at(address, place)
-    ref = ref_of(run_name, key)
     try:
-        with _alone(place / run_name / key, store, ref):
-            code = asyncio.run(_work(store, run_name, key, place, usual))
-            _sweep(store, run_name, place / run_name)
-            return code
+        address = whole_address(options.batch.store)
+        place = private_place(scratch_folder(options), address)
+        return _run_in(place, TaskStore.at(address, place), run_name, key, usual)
     except LeaseLostError:
         return EXIT_LOST
     except UnreachableError as error:
         note(str(error))
         return EXIT_UNREACHABLE
+    except StoreError as error:
+        note(f"Not taken: {error}")
+        return EXIT_REFUSED
+
+
+def _run_in(place: Path, store: TaskStore, run: str, key: str, usual: Folders) -> int:
+    """Work on a task in the folder of its store. Returns the exit code; raises HoldfastError,
+    LeaseLostError."""
+    ref = ref_of(run, key)
+    try:
+        with _alone(place / run / key, store, ref):
+            code = asyncio.run(_work(store, run, key, place, usual))
+            with suppress(StoreError, OSError):  # the next one does it
+                _sweep(store, run, place / run)
+            return code
     except (RefusedError, CredentialsError) as error:
         refuse(store, ref, str(error))
         note(f"Not taken: {error}")
@@ -125,9 +136,23 @@ def private_place(scratch: Path, address: str) -> Path:
     with os_error_as(StoreError, f"Can't make {scratch}"):
         scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = scratch.lstat()
-    if found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise StoreError(f"{scratch} isn't yours alone.", hint="Name another folder: --scratch DIR")
+    if found.st_uid != os.getuid():
+        raise StoreError(
+            f"{scratch} belongs to {_owner(found.st_uid)}.",
+            hint="Have it removed, or name another folder: --scratch DIR",
+        )
+    if found.st_mode & 0o077:
+        raise StoreError(
+            f"{scratch} is open to others.",
+            hint=f"Close it (chmod 700 {scratch}), or name another folder: --scratch DIR",
+        )
     return Path(os.path.realpath(scratch)) / sha256(address.encode()).hexdigest()[:12]
+
+
+def _owner(uid: int) -> str:
+    with suppress(KeyError):
+        return pwd.getpwuid(uid).pw_name
+    return f"the user {uid}"
 
 
 @contextmanager
