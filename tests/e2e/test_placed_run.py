@@ -133,6 +133,44 @@ def test_workers_use_the_scratch_folder_of_the_run(
 PRICED = "[prices.practice]\ninput = 10\noutput = 1000\n"
 
 
+@pytest.fixture
+def priced(home: Path, repo: Path) -> None:
+    """A price for the practice model: a request costs a few cents."""
+    with (home / "config" / "config.toml").open("a") as config:
+        config.write(PRICED)
+
+
+@pytest.mark.usefixtures("priced")
+def test_a_run_whose_tasks_have_spent_their_shares_says_so(
+    holdfast: Program, repo: Path, script: Callable[[str], str]
+) -> None:
+    file = tasks(repo, "- [ ] one\n- [ ] two\n")
+    words = ("run", file, "--practice-script", script(steps(3)), *ON)
+    ended = holdfast(*words, "--max-cost", "0.10", code=1)
+    (finished,) = of_type(ended.events, "run_finished")
+    assert finished["reason"] == "reached the limit of $0.10: tasks 1, 2"
+    assert states(repo) == ["interrupted"] * 2
+    for task in saved(repo):
+        assert (task["error_class"], task["message"]) == ("limit", "spent its share, $0.05")
+    assert "spent its share" in holdfast("run", file, "--status").stdout
+
+
+@pytest.mark.usefixtures("priced")
+def test_what_earlier_tasks_have_cost_takes_nothing_from_the_share_of_the_next(
+    holdfast: Program, repo: Path, script: Callable[[str], str]
+) -> None:
+    file = tasks(repo, "- [ ] one\n")
+    holdfast("run", file, "--practice-script", script(steps(4)), *ON)
+    (one,) = saved(repo)
+    with (repo / file).open("a") as more:
+        more.write("- [ ] two\n")
+    words = ("run", file, "--practice-script", script(steps(0)), *ON)
+    holdfast(*words, "--max-cost", str(1.8 * one["cost_usd"]))
+    assert states(repo) == ["completed"] * 2
+    two = saved(repo)[1]
+    assert two["cost_usd"] < 0.4 * one["cost_usd"]
+
+
 def stored(home: Path) -> list[TaskEntry]:
     """All states of the only task, oldest first."""
     (place,) = home.glob("data/stores/*.git")
@@ -140,11 +178,10 @@ def stored(home: Path) -> list[TaskEntry]:
     return [entry_of(one.strip("\n")) for one in said.split("\0") if "holdfast: task" in one]
 
 
+@pytest.mark.usefixtures("priced")
 def test_answers_to_sub_agents_at_the_same_time_are_reserved_and_paid_together(
     holdfast: Program, repo: Path, home: Path, script: Callable[[str], str]
 ) -> None:
-    with (home / "config" / "config.toml").open("a") as config:
-        config.write(PRICED)
     asked = '{name = "task", input = {agent = "general", description = "d", prompt = "p"}}'
     both = turn(text="Two.", tool=f"{asked}, {asked}")
     # as the first answer comes, the second has been asked for: both are under way before

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -99,6 +99,8 @@ class PlacedRunner:
         """The attempts of each task that were told."""
         self._tried: set[int] = set()
         self._failures = 0
+        self._cut: dict[str, list[int]] = {}
+        """The limits that groups have reached, with the tasks that they were at."""
         self.book: RunStore | None = None
         self.fatal_class: str | None = None
 
@@ -130,7 +132,9 @@ class PlacedRunner:
         if self.stopping:
             return "interrupted"
         unmerged = self.book.state.counts().get("unmerged", 0) if self.book else 0
-        return self._fatal or (f"{plural(unmerged, 'task')} couldn't be merged" if unmerged else "")
+        cut = "; ".join(f"{why}: {_named(tasks)}" for why, tasks in self._cut.items())
+        merge = f"{plural(unmerged, 'task')} couldn't be merged" if unmerged else ""
+        return self._fatal or cut or merge
 
     async def run(self) -> RunState:
         """Work through the file; returns the state of every task. Raises UsageError, StorageError,
@@ -460,6 +464,11 @@ class PlacedRunner:
         for task in tasks:
             await book.rest(task)
             self._failures = self._failures + 1 if task.status == "failed" else 0
+        entry, left = found.entry, [task.index for task in tasks if task.is_to_do]
+        if left and entry.ended:
+            limit = self._planned.stops.cost_usd
+            why = cost_reached(limit) if limit is not None and entry.cap_reached else entry.ended
+            self._cut.setdefault(why, []).append(left[0])
         placed = book.state.placed
         await book.note_placed(replace(placed, taken=(*placed.taken, key)))
         for task in tasks:
@@ -483,6 +492,10 @@ class PlacedRunner:
                 await book.forget_worktree(name)
         if book.state.placed is not None and _is_taken(book.state.placed):
             await book.note_placed(None)
+
+
+def _named(tasks: Sequence[int]) -> str:
+    return f"task{'s' * (len(tasks) > 1)} {', '.join(str(one + 1) for one in sorted(tasks))}"
 
 
 def _is_taken(placed: PlacedRun) -> bool:

@@ -92,7 +92,7 @@ def take(
     changes = [task.change for task in mine if task.status == "completed" and task.change]
     if changes:
         checkout.git("update-ref", f"refs/heads/{branch_for(worktree)}", changes[-1])
-    result = Result(tuple(_placed(task, worktree) for task in mine))
+    result = Result(tuple(_placed(entry, task, worktree) for task in mine))
     for path in store.files(commit, _LOGS):
         name = path.removeprefix(_LOGS)
         if not _LOG.fullmatch(name):
@@ -137,10 +137,14 @@ def _given_up(entry: TaskEntry, tasks: Sequence[TaskState], kept: str) -> tuple[
     return tuple(states)
 
 
-def _placed(task: TaskState, worktree: str) -> TaskState:
-    """A task's state as it is here: what it has committed is to be merged."""
+def _placed(entry: TaskEntry, task: TaskState, worktree: str) -> TaskState:
+    """A task's state as it is here: what it has committed is to be merged, and where a limit ended
+    it, that is why."""
     if task.status == "completed" and task.change:
         return replace(task, status="unmerged", worktree=worktree)
+    if task.status == "interrupted" and entry.ended:
+        why = f"spent its share, ${entry.cap_usd:.2f}" if entry.cap_reached else entry.ended
+        task = replace(task, error_class="limit", message=why)
     return replace(task, worktree=None)
 
 

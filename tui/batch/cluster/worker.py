@@ -30,6 +30,7 @@ from tui.app import unattended_commands as unattended
 from tui.app.options.arguments import Options
 from tui.app.packs.pack import default_name, pack
 from tui.batch.cluster.budget import TaskBill
+from tui.batch.cluster.entry import TaskEntry
 from tui.batch.cluster.lease import (
     Lease,
     LeaseLostError,
@@ -49,6 +50,7 @@ from tui.batch.composition import RunComposition
 from tui.batch.events import BatchEvent
 from tui.batch.plan import RunPlan, plan
 from tui.batch.runner import Runner
+from tui.batch.state import RunFolder
 from tui.core.clock import Clock
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field, replace
@@ -246,7 +248,7 @@ async def _hold(job: _Job, store: TaskStore, run_commit: str, usual: Folders, cl
         )
         key, why = found.entry.key, _why_again(found, workplace, goes_on=goes_on)
         _say(why or f"Task {key} {'goes on where it was' if goes_on else 'begins'}.")
-        planned = await asyncio.to_thread(_planned, workplace, usual, found.entry.remaining_usd)
+        planned = await asyncio.to_thread(_planned, workplace, usual, found.entry)
         await _check_sandbox(workplace.spec, planned)
         if key_used := planned.launch.access.key:
             job.waits = SharedWaits(store, workplace.spec.run, key_used, clock)
@@ -301,10 +303,12 @@ async def _end_leftovers(home: Folders, clock: Clock) -> None:
         raise RefusedError(f"Can't stop a command of the last worker: {failed[0]}.")
 
 
-def _planned(workplace: Workplace, usual: Folders, most: float | None) -> RunPlan:
-    """The run of this task alone, which may cost `most`: its state says that all others are done.
-    Blocks."""
-    spec = workplace.spec
+def _planned(workplace: Workplace, usual: Folders, entry: TaskEntry) -> RunPlan:
+    """The run of this task alone: its state says that all others are done. Blocks."""
+    spec, most = workplace.spec, entry.remaining_usd
+    if most is not None:  # what tasks of the state have cost counts there, too
+        state = RunFolder(workplace.target).load()
+        most += sum(task.cost_usd or 0.0 for task in state.tasks) if state else 0.0
     script = Path(spec.script) if spec.script else None
     options = Options(command="run").having(
         tasks=workplace.task_file,
@@ -359,7 +363,7 @@ async def _run(job: _Job, planned: RunPlan, clock: Clock, found: StoredTask) -> 
         "requests": job.requests,
         "next_usd": 0.0,
     }
-    await asyncio.to_thread(lambda: job.lease.finish(last, ended="", **done))
+    await asyncio.to_thread(lambda: job.lease.finish(last, ended=runner.reason, **done))
     job.workplace.remove()
 
 
