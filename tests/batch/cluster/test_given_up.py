@@ -67,7 +67,7 @@ class Deadly(Cluster):
     def _work(self, store: TaskStore, lease: Lease, run: str, found: StoredTask) -> None:
         ref = f"{RUNS}{run}"
         commit = store.refs(ref)[ref]
-        store.fetch([commit])
+        store.fetch({ref: commit})
         workplace = Workplace(self.place / "task", spec_of(store.message(commit)))
         workplace.make(store, commit, found.commit, found.entry)
         id_ = asyncio.run(self._session(workplace))

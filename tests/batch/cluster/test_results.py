@@ -64,7 +64,7 @@ def put_run(store: TaskStore, repo: Path) -> str:
     objects = repo / ".git" / "objects"
     run = store.commit(spec(repo).to_message(), works=[head(repo)], files=files, objects=objects)
     assert store.move({"refs/holdfast/runs/R": ("", run)}, objects)
-    store.fetch([run])
+    store.fetch({"refs/holdfast/runs/R": run})
     return run
 
 
@@ -94,7 +94,7 @@ def test_a_lost_task_is_as_it_was_in_the_next_place(
     )
     assert store.move({"refs/holdfast/tasks/R/1": ("", commit)}, two.objects)
     elsewhere = TaskStore.at(store.address, tmp_path / "mirror2")
-    elsewhere.fetch([run, commit])
+    elsewhere.fetch({"refs/holdfast/runs/R": run, "refs/holdfast/tasks/R/1": commit})
     again = Workplace(place.place, spec(repo))
     assert again.make(elsewhere, run, commit, at)
     assert git(again.top, "status", "--porcelain").split("\n")[:-1] == [
@@ -117,7 +117,7 @@ def lost(store: TaskStore, repo: Path, place: Workplace) -> tuple[str, TaskEntry
         at.to_message(), upon=begun, works=one.works, files=one.files, objects=one.objects
     )
     assert store.move({"refs/holdfast/tasks/R/1": ("", commit)}, one.objects)
-    store.fetch([commit])
+    store.fetch({"refs/holdfast/tasks/R/1": commit})
     return commit, at
 
 
@@ -215,7 +215,7 @@ def finished(store: TaskStore, repo: Path, files: dict[str, bytes]) -> StoredTas
     message = entry.to_message()
     commit = store.commit(message, upon=begun, works=[done], files=made, objects=objects)
     assert store.move({"refs/holdfast/tasks/R/1": ("", commit)}, objects)
-    store.fetch([commit, run])
+    store.fetch({"refs/holdfast/tasks/R/1": commit, "refs/holdfast/runs/R": run})
     return StoredTask(commit, entry)
 
 

@@ -33,7 +33,7 @@ def test_of_many_who_move_a_ref_one_succeeds(store: TaskStore, tmp_path: Path) -
 
     def take(number: int) -> bool:
         mine = TaskStore.at(store.address, tmp_path / f"mirror{number % 2}")
-        mine.fetch([begun])
+        mine.fetch({REF: begun})
         entry = TaskEntry(key="00001", state="running", holder=f"{number}")
         return mine.move({REF: (begun, mine.commit(entry.to_message(), upon=begun))})
 
@@ -67,7 +67,7 @@ def test_work_of_another_repository_goes_along(store: TaskStore, tmp_path: Path)
     after = store.commit("x", upon=begun, works=[head(repo)], objects=objects)
     assert store.move({REF: (begun, after)}, objects)
     other = TaskStore.at(store.address, tmp_path / "elsewhere")
-    other.fetch([after])
+    other.fetch({REF: after})
     assert other.files(other.parents(after)[1], "dir/") == ["dir/b.txt"]
 
 
@@ -173,3 +173,26 @@ def test_no_lock_is_removed_that_a_store_names_elsewhere(store: TaskStore, tmp_p
     with pytest.raises(StoreError):
         store.move({REF: (begun, store.commit("x", upon=begun))})
     assert lock.exists()
+
+
+def test_what_a_machine_has_is_not_sent_to_it_again(
+    store: TaskStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh, sent = tmp_path / "ssh", tmp_path / "sent"
+    ssh.write_text(
+        "#!/bin/sh\nunset GIT_PROTOCOL\n"  # as most servers of ssh do
+        f'while [ "$1" != alpha ]; do shift; done; shift; sh -c "$*" | tee -a {sent}\n'
+    )
+    ssh.chmod(0o700)
+    monkeypatch.setenv("GIT_SSH_COMMAND", str(ssh))
+    there = TaskStore.at(f"alpha:{store.address}", tmp_path / "elsewhere")
+    begun = store.commit("x", files={"large": os.urandom(500_000)})
+    assert store.move({REF: ("", begun)})
+    there.fetch({REF: begun})
+    first_bytes = sent.stat().st_size
+    after = store.commit("y", upon=begun, files={"small": b"1"})
+    assert store.move({REF: (begun, after)})
+    there.fetch({REF: after})
+    assert first_bytes > 500_000
+    assert sent.stat().st_size - first_bytes < 10_000
+    assert there.read(after, "small") == b"1"

@@ -296,13 +296,13 @@ class PlacedRunner:
         try:
             refs = self._store.refs(f"{TASKS}{placed.run}/")
             now = {ref.rpartition("/")[2]: commit for ref, commit in refs.items()}
-            new = [
-                commit
+            new = {
+                ref_of(placed.run, key): commit
                 for key, commit in now.items()
                 if key not in self._seen or self._seen[key][0].commit != commit
-            ]
+            }
             self._store.fetch(new)
-            entries = self._store.entries(new)
+            entries = self._store.entries(new.values())
         except StoreError as error:
             self._say(f"The store can't be reached; it is tried again. {error}")
             return {key: found for key, (found, _) in self._seen.items()}

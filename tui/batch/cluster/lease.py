@@ -83,7 +83,7 @@ def read_task(store: TaskStore, ref: str) -> StoredTask:
     commit = store.refs(ref).get(ref)
     if commit is None:
         raise StoreError(f"The store has no task {ref.removeprefix(TASKS)}.")
-    store.fetch([commit])
+    store.fetch({ref: commit})
     return StoredTask(commit, store.entry(commit))
 
 

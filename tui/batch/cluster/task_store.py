@@ -35,10 +35,8 @@ WAITS: Final = "refs/holdfast/waits/"
 MADE: Final = "refs/holdfast/made/"
 _NONE: Final = "0" * 40
 _NOBODY: Final = "holdfast <holdfast@localhost>"
-_GIVES_ALL: Final = "uploadpack.allowAnySHA1InWant"
-_NOT_GIVEN: Final = "request for unadvertised object"
-"""Over ssh git speaks its older protocol where sshd doesn't take GIT_PROTOCOL: then a commit that a
-ref has left meanwhile is given only where the repository says so."""
+_FETCH: Final = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc")
+_MOVED: Final = "cannot lock ref"
 _ABSENT: Final = ("to be a git repository", "not a git repository")
 
 
@@ -149,23 +147,33 @@ class TaskStore:
         """Remove a ref of the sender's own. Raises StoreError."""
         self._reach("push", "-q", "--no-verify", self.address, f":{ref}")
 
-    def fetch(self, commits: Iterable[str], *, into: Path | None = None) -> None:
-        """Bring commits, with all that belongs to them, into the mirror, or into another
-        repository. Raises StoreError."""
-        wanted = list(dict.fromkeys(commits))
-        words = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc")
-        for begin in range(0, len(wanted), 200):
-            self._reach(*words, self.address, *wanted[begin : begin + 200], folder=into)
+    def fetch(self, refs: Mapping[str, str]) -> None:
+        """Bring refs into the mirror, each with the commit that it had as it was seen: one that has
+        moved since has that in its past. What is there already isn't sent. Raises StoreError."""
+        pairs = [f"+{ref}:{ref}" for ref in refs]
+        for begin in range(0, len(pairs), 200):
+            words = (*_FETCH, self.address, *pairs[begin : begin + 200])
+            try:
+                self._reach(*words)
+            except StoreError as error:
+                if _MOVED not in error.message:
+                    raise
+                self._reach(*words)  # another process fetched it at the same time
+
+    def copy(self, commits: Iterable[str], into: Path) -> None:
+        """Bring commits of the mirror, with all that belongs to them, into another repository on
+        this machine. Raises StoreError."""
+        self._git(*_FETCH, str(self.mirror), *commits, env=_reaching(), folder=into)
 
     def base(self, commit: str, place: Path) -> Path:
-        """Make the bare repository at a place, with a commit and all before it and nothing else.
-        Returns the place. Raises StoreError."""
+        """Make the bare repository at a place, with a commit of the mirror and all before it and
+        nothing else. Returns the place. Raises StoreError."""
         with os_error_as(StoreError, f"Can't make {place}"):
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with locked(place.parent):
                 _make_bare(place)
                 if commit not in self._git("for-each-ref", "--format=%(objectname)", folder=place):
-                    self.fetch([commit], into=place)
+                    self.copy([commit], place)
                     self._git("update-ref", "refs/heads/base", commit, folder=place)
         return place
 
@@ -239,22 +247,17 @@ class TaskStore:
             if any(one in error.message for one in _ABSENT):
                 raise NoStoreError(
                     f"There is no git repository at {self.address}.",
-                    hint=f"Make it where it is to be: git init --bare {path} && "
-                    f"git -C {path} config {_GIVES_ALL} true",
-                ) from error
-            if _NOT_GIVEN in error.message:
-                raise StoreError(
-                    f"The store {self.address} gives away the newest states only.",
-                    hint=f"Where it is: git -C {path} config {_GIVES_ALL} true",
+                    hint=f"Make it where it is to be: git init --bare {path}",
                 ) from error
             raise
 
     def _unlock(self, lock: str) -> None:
-        """Remove the lock that a killed git left in the store. Raises StoreError where it isn't
-        known to be one, or is out of reach."""
-        store = Path(os.path.realpath(self.address))
-        if Path(self.address).is_absolute() and remove_stale(store, Path(os.path.normpath(lock))):
-            self.notes.append(f"A git that was killed had left {lock} in the store; it is removed.")
+        """Remove the lock that a killed git left in the store or the mirror. Raises StoreError
+        where it isn't known to be one, or is out of reach."""
+        here = [self.mirror, *([Path(self.address)] if Path(self.address).is_absolute() else [])]
+        file = Path(os.path.normpath(lock))
+        if any(remove_stale(Path(os.path.realpath(place)), file) for place in here):
+            self.notes.append(f"A git that was killed had left {file}; it is removed.")
             return
         raise StoreError(
             f"The store is locked: {lock} exists.",
@@ -301,12 +304,13 @@ def whole_address(address: str) -> str:
 
 
 def _make_bare(place: Path) -> None:
-    """Make a bare repository whose objects are kept though no branch has them."""
+    """Make a bare repository whose objects are kept though no branch has them, and given to other
+    repositories on this machine."""
     if (place / "HEAD").exists():
         return
     try:
         git(place.parent, "init", "-q", "--bare", str(place))
-        for key, value in (("gc.auto", "0"), (_GIVES_ALL, "true")):
+        for key, value in (("gc.auto", "0"), ("uploadpack.allowAnySHA1InWant", "true")):
             git(place, "config", key, value, env={"GIT_DIR": str(place)})
     except GitError as error:
         raise StoreError(error.message, hint=error.hint) from error

@@ -46,9 +46,9 @@ class SharedWaits:
     def read(self) -> None:
         """Take in what others were asked to wait. Raises StoreError."""
         commit = self._store.refs(self._ref).get(self._ref, "")
-        if commit == self._commit:
+        if commit in {"", self._commit}:
             return
-        self._store.fetch([commit])
+        self._store.fetch({self._ref: commit})
         self._take(commit)
 
     def _take(self, commit: str) -> None:
@@ -69,7 +69,7 @@ class SharedWaits:
                 return  # somebody has told it
             waits = {**self._known, model: _Wait(wait_s, secrets.token_hex(6))}
             message = _SUBJECT + msgspec.json.encode(waits).decode() + "\n"
-            made = self._store.commit(message)
+            made = self._store.commit(message, upon=self._commit)
             if self._store.move({self._ref: (self._commit, made)}):
                 self._take(made)
                 return

@@ -201,10 +201,11 @@ async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folder
     """Take the task and work on it to its end. Returns the exit code."""
     ref, run_ref = ref_of(run, key), f"{RUNS}{run}"
     clock = SuspendAwareClock()
-    run_commit = (await reached(lambda: store.refs(run_ref), clock)).get(run_ref)
+    refs = await reached(lambda: store.refs(run_ref), clock)
+    run_commit = refs.get(run_ref)
     if run_commit is None:
         raise StoreError(f"The store has no run {run}.")
-    await reached(lambda: store.fetch([run_commit]), clock)
+    await reached(lambda: store.fetch({run_ref: run_commit}), clock)
     spec = spec_of(await asyncio.to_thread(store.message, run_commit))
     _check_versions(spec)
     workplace = Workplace(place / run / key, spec)
@@ -372,8 +373,9 @@ def _sweep(store: TaskStore, run: str, folder: Path) -> None:
     places = [path for path in folder.iterdir() if path.is_dir()]
     refs = store.refs(f"{TASKS}{run}/") if places else {}
     for path in places:
-        if commit := refs.get(ref_of(run, path.name)):
-            store.fetch([commit])
+        ref = ref_of(run, path.name)
+        if commit := refs.get(ref):
+            store.fetch({ref: commit})
             if store.entry(commit).is_over:
                 shutil.rmtree(path, ignore_errors=True)
 

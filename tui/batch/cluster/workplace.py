@@ -182,7 +182,7 @@ class Workplace:
         base = store.base(self.spec.base, self.base)
         self._write(self.objects / "info" / "alternates", f"{base}/objects\n".encode())
         if works:
-            store.fetch(works, into=top)
+            store.copy(works, top)
         for name, value in self.spec.identity.items():
             who, _, what = name.removeprefix("GIT_").partition("_")
             if who == "AUTHOR":
