@@ -31,6 +31,7 @@ from tui.app.options.arguments import Options
 from tui.app.packs.pack import default_name, pack
 from tui.batch.cluster.budget import TaskBill
 from tui.batch.cluster.entry import TaskEntry
+from tui.batch.cluster.hard_end import EXIT_STOPPED, end_by_force, signals_for_sure
 from tui.batch.cluster.lease import (
     Lease,
     LeaseLostError,
@@ -57,7 +58,6 @@ from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import CredentialsError, HoldfastError, ProviderError, UsageError, os_error_as
 from tui.core.paths import Folders, folders
 from tui.core.process_birth import born
-from tui.core.signals import heeded_signals
 from tui.core.standard_output import note, print_text
 from tui.permissions.gate import RulesOnly
 from tui.provider.base import Completed, Provider, Request, StreamPart
@@ -72,13 +72,10 @@ EXIT_REFUSED: Final = 75
 """This machine can't take tasks of the run."""
 EXIT_LOST: Final = 76
 """Another worker has the task, or it was cancelled."""
-EXIT_STOPPED: Final = 143
 PACKS: Final = "packs"
 """The folder of the finished task's sessions in the store."""
 _MARGIN: Final = 1.3
 """Tokens of a request may be so many times the estimate."""
-_END_S: Final = 20.0
-"""Seconds that a stopped run has for ending its commands."""
 _PDEATHSIG: Final = 1
 
 
@@ -212,9 +209,8 @@ async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folder
     job = _Job(asyncio.get_running_loop())
     job.lease = lease = Lease(store, ref, LeasePace(spec.lease_s), clock, job)
     job.workplace = workplace
-    ending = asyncio.create_task(_hard_end(job))
     try:
-        with heeded_signals(job.stop):
+        with signals_for_sure(job.stop):
             return await _hold(job, store, run_commit, usual, clock)
     except LeaseLostError:
         return EXIT_LOST
@@ -231,7 +227,6 @@ async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folder
                 lease.fail(error.message)
         raise
     finally:
-        ending.cancel()
         for text in store.notes:
             _say(text)
 
@@ -380,13 +375,6 @@ def _sweep(store: TaskStore, run: str, folder: Path) -> None:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-async def _hard_end(job: _Job) -> None:
-    """End the process where a stopped run doesn't come to its end."""
-    await job.stopping.wait()
-    await asyncio.sleep(_END_S)
-    os.killpg(0, signal.SIGKILL) if os.getpgrp() == os.getpid() else os._exit(EXIT_STOPPED)
-
-
 def _last(workplace: Workplace, home: Folders, clock: Clock) -> TaskSnapshot:
     """The state of a finished task, with its sessions as packs. Blocks."""
     snapshot = workplace.snapshot()
@@ -417,6 +405,7 @@ class _Job:
 
     def lose(self) -> None:
         """The task is somebody else's: nothing more is done for it."""
+        end_by_force()
         _say("The lease is lost: another worker has the task, or it was cancelled.")
         self.loop.call_soon_threadsafe(self._end)
 

@@ -17,14 +17,9 @@ from pathlib import Path
 from typing import Final
 
 from tui.batch.cluster.engines.port import EngineError, Life
+from tui.batch.cluster.hard_end import EXIT_STOPPED
 from tui.batch.cluster.ssh_command import ssh_command
-from tui.batch.cluster.worker import (
-    EXIT_DONE,
-    EXIT_LOST,
-    EXIT_REFUSED,
-    EXIT_STOPPED,
-    EXIT_UNREACHABLE,
-)
+from tui.batch.cluster.worker import EXIT_DONE, EXIT_LOST, EXIT_REFUSED, EXIT_UNREACHABLE
 from tui.core.clock import Clock
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import UsageError, os_error_as
