@@ -17,6 +17,7 @@ from tests.e2e.test_run import repo, saved, states, tasks, turn  # pyright: igno
 from tests.support.clock import PATIENCE_S
 from tests.support.machine import needs_proc
 from tests.support.preloaded import Process
+from tests.support.processes import gone
 from tests.support.program import Program, of_type, until
 from tui.batch.cluster.entry import TaskEntry, entry_of
 from tui.batch.cluster.worker import EXIT_REFUSED, EXIT_UNREACHABLE
@@ -98,6 +99,21 @@ def test_a_killed_worker_is_replaced_and_the_task_goes_on(
     assert len(lines_in(repo)) == 2
     assert verified(holdfast, repo) == 2
     assert not list(workers(home))
+
+
+@needs_proc
+def test_the_commands_of_a_killed_worker_end_with_it(
+    holdfast: Program, repo: Path, tmp_path: Path, home: Path, script: Callable[[str], str]
+) -> None:
+    file = tasks(repo, "- [ ] one\n")
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    tool = f'{{name = "run_command", input = {{command = "echo $$ >{fifo}; exec sleep 300"}}}}'
+    played = script(turn(text="A long one.", tool=tool) + turn(text="Done."))
+    with holdfast.started("run", file, "--practice-script", played, *ON):
+        pid = int(fifo.read_text())
+        os.kill(one_worker(home), signal.SIGKILL)
+        assert gone(pid)
 
 
 @needs_proc

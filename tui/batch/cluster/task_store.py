@@ -36,7 +36,7 @@ MADE: Final = "refs/holdfast/made/"
 _NONE: Final = "0" * 40
 _NOBODY: Final = "holdfast <holdfast@localhost>"
 _FETCH: Final = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc")
-_MOVED: Final = "cannot lock ref"
+_MOVED: Final = "lock ref '"
 _ABSENT: Final = ("to be a git repository", "not a git repository")
 
 
