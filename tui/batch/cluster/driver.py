@@ -400,7 +400,8 @@ class PlacedRunner:
         """Say why a worker is gone that has left its task as it was."""
         last = self._engine.fetch(handle).strip().rpartition("\n")[2]
         is_event = last.endswith("}")  # of one that came to its end meanwhile
-        if self._seen[key][0].entry.state == "waiting" and last and not is_event:
+        waits = key in self._seen and self._seen[key][0].entry.state == "waiting"
+        if waits and last and not is_event:
             self._say(f"A worker ended without its task. {last}")
 
     def _judge_refusals(self, found: Mapping[str, StoredTask]) -> None:

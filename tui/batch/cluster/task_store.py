@@ -36,6 +36,7 @@ MADE: Final = "refs/holdfast/made/"
 _NONE: Final = "0" * 40
 _NOBODY: Final = "holdfast <holdfast@localhost>"
 _FETCH: Final = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc")
+_MIRROR: Final = "mirror.git"
 _MOVED: Final = "lock ref '"
 _ABSENT: Final = ("to be a git repository", "not a git repository")
 
@@ -90,13 +91,18 @@ class TaskStore:
     @classmethod
     def at(cls, address: str, folder: Path) -> TaskStore:
         """The store at a whole address, with its mirror in a folder. Raises StoreError."""
-        store = cls(address, folder / "mirror.git")
-        if not (store.mirror / "HEAD").is_file():
+        store = cls(address, folder / _MIRROR)
+        if not cls.is_known(folder):
             with os_error_as(StoreError, f"Can't make {store.mirror}"):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 with locked(folder):
                     _make_bare(store.mirror)
         return store
+
+    @staticmethod
+    def is_known(folder: Path) -> bool:
+        """True if a folder has the mirror of a store, which was used from here then."""
+        return (folder / _MIRROR / "HEAD").is_file()
 
     def make(self) -> None:
         """Make the store where its path is empty. Raises StoreError."""
@@ -294,6 +300,8 @@ def _reaching() -> dict[str, str]:
 
 def whole_address(address: str) -> str:
     """The address of a store as every machine takes it. Raises StoreError for what is none."""
+    if address.startswith("-"):
+        raise StoreError(f"{address} is no address of a store.")
     if "://" not in address and ":" not in address.partition("/")[0]:
         return str(Path(address).expanduser().absolute())
     if "://" in address and not address.startswith("ssh://"):

@@ -448,8 +448,10 @@ class _Job:
 
     async def _keep_fresh(self) -> None:
         while not self.lease.is_fresh:
-            with suppress(StoreError):
+            try:
                 await asyncio.to_thread(self.lease.renew)
+            except StoreError:
+                await asyncio.sleep(1.0)
 
     async def limited(self, model: str, wait_s: float) -> None:
         """Tell the other workers that the server has asked to wait. No failure of that counts."""
