@@ -267,3 +267,48 @@ def test_a_lease_that_was_taken_just_before_the_network_went_is_held(
     assert clock.at == 0, "it isn't taken for another worker's"
     one.renew()
     assert (read_task(store, REF).entry.attempt, one.is_held) == (1, True)
+
+
+def test_a_state_is_put_once_the_store_is_back_also_after_a_renewal_in_vain(
+    store: TaskStore, tmp_path: Path
+) -> None:
+    quick = Lease(store, REF, LeasePace(0.9), Hand(), Holder([]))
+    assert taken(quick)
+    place, gone = Path(store.address), tmp_path / "gone"
+    repo = make_repo(tmp_path / "repo")
+    snapshot = TaskSnapshot({"data/y": b"1"}, (head(repo),), head(repo), repo / ".git" / "objects")
+    place.rename(gone)
+    with pytest.raises(StoreError):
+        quick.renew()
+    with ThreadPoolExecutor(1) as threads:
+        putting = threads.submit(quick.put, snapshot, requests=1)
+        with pytest.raises(TimeoutError):
+            putting.result(0.2)
+        gone.rename(place)
+        putting.result(PATIENCE_S)
+    assert read_task(store, REF).entry.requests == 1
+
+
+def test_a_push_that_lands_late_loses_no_lease(
+    store: TaskStore, lease: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store stood still: a push that was given up is carried out before the next one."""
+    one = lease()
+    assert taken(one)
+    real, late = TaskStore.move, list[Any]()
+
+    def move(self: TaskStore, moves: Any, objects: Path | None = None) -> bool:
+        if not late:
+            late.append(moves)
+            raise StoreError("the connection was closed")
+        real(self, late[0], objects)
+        return real(self, moves, objects)
+
+    monkeypatch.setattr(TaskStore, "move", move)
+    with pytest.raises(StoreError):
+        one.renew()
+    one.renew()
+    monkeypatch.undo()
+    one.renew()
+    assert one.is_held
+    assert read_task(store, REF).entry == one.stored.entry

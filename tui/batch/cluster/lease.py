@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -153,8 +154,8 @@ class Lease:
         self._moving = threading.Lock()
         self._over = threading.Event()
         self._at: StoredTask | None = None
-        self._pending: StoredTask | None = None
-        """The state that is being put into the store, until it is known to be there."""
+        self._pending: dict[str, StoredTask] = {}
+        """States that were put into the store, and may come there late, until one is there."""
         self._name = secrets.token_hex(8)
         self._place = ""
         self._objects: Path | None = None
@@ -238,13 +239,17 @@ class Lease:
     def _is_held(self) -> bool:
         """True if the store has the task as this worker last put it there."""
         with self._moving:
-            return self._is_ours(self._store.refs(self._ref).get(self._ref))
+            return self._is_in_store()
+
+    def _is_in_store(self) -> bool:
+        return self._is_ours(self._store.refs(self._ref).get(self._ref))
 
     def _is_ours(self, commit: str | None) -> bool:
         """True if a commit is the last one of this worker's, also one that landed though the answer
         to its push was lost."""
-        if self._pending is not None and commit == self._pending.commit:
-            self._at, self._pending = self._pending, None
+        if commit in self._pending:
+            self._at = self._pending[commit]
+            self._pending.clear()
         return commit == self.stored.commit
 
     def _lose(self) -> None:
@@ -305,32 +310,39 @@ class Lease:
         self, snapshot: TaskSnapshot | None = None, *, patient: bool = False, **changes: Any
     ) -> None:
         with self._moving:
-            if self.is_lost:
-                raise LeaseLostError
-            if self._pending is not None:
-                self._is_ours(self._store.refs(self._ref).get(self._ref))
-            at = self.stored
-            entry = msgspec.structs.replace(at.entry, number=at.entry.number + 1, **changes)
-            works, files = _work(self._store, at), None
-            if snapshot is not None:
-                entry = msgspec.structs.replace(entry, head=snapshot.head, place=self._place)
-                works, files, self._objects = snapshot.works, snapshot.files, snapshot.objects
-            objects = self._objects
-            commit = self._store.commit(
-                entry.to_message(), upon=at.commit, works=works, files=files, objects=objects
-            )
-            self._pending = StoredTask(commit, entry)
-            while True:
-                before = self._clock.monotonic()
-                try:
-                    held = self._store.move({self._ref: (at.commit, commit)}, objects)
-                except StoreError:
-                    if not patient or self._over.wait(self._pace.poll):
-                        raise
-                    continue
-                break
-            if held:
-                self._at, self._renewed, self._pending = self._pending, before, None
-                return
+            while not self.is_lost:
+                if self._pending:
+                    self._patiently(self._is_in_store, patient=patient)
+                at = self.stored
+                entry = msgspec.structs.replace(at.entry, number=at.entry.number + 1, **changes)
+                works, files = _work(self._store, at), None
+                if snapshot is not None:
+                    entry = msgspec.structs.replace(entry, head=snapshot.head, place=self._place)
+                    works, files, self._objects = snapshot.works, snapshot.files, snapshot.objects
+                message, objects = entry.to_message(), self._objects
+                commit = self._store.commit(
+                    message, upon=at.commit, works=works, files=files, objects=objects
+                )
+                self._pending[commit] = StoredTask(commit, entry)
+                if self._patiently(partial(self._push, at.commit, commit), patient=patient):
+                    return
+                if not self._patiently(self._is_in_store, patient=patient):
+                    break
         self._lose()
         raise LeaseLostError
+
+    def _push(self, old: str, commit: str) -> bool:
+        """Move the ref to a pending state. False where it was moved meanwhile."""
+        before = self._clock.monotonic()
+        if held := self._store.move({self._ref: (old, commit)}, self._objects):
+            self._at, self._renewed = self._pending[commit], before
+            self._pending.clear()
+        return held
+
+    def _patiently(self, work: Callable[[], bool], *, patient: bool) -> bool:
+        while True:
+            try:
+                return work()
+            except StoreError:
+                if not patient or self._over.wait(self._pace.poll):
+                    raise
