@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -15,9 +16,11 @@ from tui.app.options.parser import parse
 from tui.batch import command
 from tui.batch.cluster.driver import PlacedRunner
 from tui.batch.cluster.entry import TaskEntry
+from tui.batch.cluster.lease import change, read_task, ref_of, refuse
 from tui.batch.cluster.task_store import StoreError, TaskStore, whole_address
 from tui.batch.cluster.waits import SharedWaits, fingerprint
 from tui.batch.state import PlacedRun, RunFolder, RunState, TaskState
+from tui.core.facts import Notice
 
 REF = "refs/holdfast/tasks/R/00001"
 
@@ -100,3 +103,34 @@ async def test_a_driver_outlives_a_store_that_goes_as_it_begins_to_look(
     monkeypatch.setattr(TaskStore, "fetch", fetch)
     await driving.drive(engine, PlacedRunner.stop)
     assert gone
+
+
+@dataclass
+class HalfBad(Cluster):
+    """Machines that refuse each task but one, which a worker has just taken."""
+
+    store: TaskStore | None = None
+
+    def put(self, commands: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
+        assert self.store
+        for key, words in commands.items():
+            ref = ref_of(words[1].partition("/")[0], key)
+            if key == "00001":
+                change(self.store, ref, read_task(self.store, ref), state="running", attempt=1)
+            else:
+                refuse(self.store, ref, "another version")
+        return super().put(commands)
+
+
+async def test_machines_that_refuse_do_not_end_what_others_have_just_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    driving = Driving(make_repo(tmp_path / "repo"), tmp_path)
+    (driving.repo / "TASKS.md").write_text("- [ ] one\n- [ ] two\n- [ ] three\n- [ ] four\n")
+    store = TaskStore.at(str(tmp_path / "store.git"), tmp_path / "mirror")
+    engine = HalfBad(lambda: None, store=store)
+    await driving.drive(engine, PlacedRunner.leave)
+    assert not engine.cancelled
+    said = " ".join(event.text for event in driving.events if isinstance(event, Notice))
+    assert "can't take tasks of this run: another version" in said

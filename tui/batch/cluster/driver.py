@@ -410,7 +410,8 @@ class PlacedRunner:
         refusals = [refusal for entry in entries for refusal in entry.refusals]
         for one in refusals:
             self._say(f"{one.host} can't take tasks of this run: {one.reason}")
-        if len(refusals) >= _REFUSED and not any(entry.requests for entry in entries):
+        begun = any(entry.attempt or entry.requests for entry in entries)
+        if len(refusals) >= _REFUSED and not begun:
             self._fatal = f"no machine takes tasks of this run: {refusals[-1].reason}"
 
     def _judge_limits(self, began: float) -> None:
