@@ -268,3 +268,14 @@ def test_only_what_the_store_has_not_got_counts_as_new(
     place.stored(snapshot)
     (place.top / "a.txt").write_text("changed\n")
     assert place.snapshot().new_bytes < 100_000
+
+
+def test_a_task_that_prunes_its_repository_goes_on(
+    store: TaskStore, repo: Path, tmp_path: Path
+) -> None:
+    place, _ = begun(store, repo, tmp_path)
+    (place.top / "a.txt").write_text("changed\n")
+    place.stored(place.snapshot())
+    git(place.top, "prune", "--expire=now")
+    (place.top / "a.txt").write_text("changed again\n")
+    assert place.snapshot().new_bytes < 100_000

@@ -165,8 +165,8 @@ class Workplace:
         work_bytes = 0
         if works != self._works:
             there = (self.spec.base, *self._works, *(f"{one}^{{tree}}" for one in self._works[:1]))
-            words = ("rev-list", "--objects", "--disk-usage", *works, "--not", *there)
-            work_bytes = int(checkout.git(*words))
+            words = ("rev-list", "--ignore-missing", "--objects", "--disk-usage")
+            work_bytes = int(checkout.git(*words, *works, "--not", *there))
         return TaskSnapshot(files, works, head, self.objects, work_bytes, known)
 
     def stored(self, snapshot: TaskSnapshot) -> None:
