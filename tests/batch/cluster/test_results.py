@@ -11,10 +11,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.batch.cluster.test_lease import REF, Hand, Holder
 from tests.batch.test_git import git, head, make_repo
 from tests.support.clock import FakeClock
 from tui.batch.cluster.entry import TaskEntry
-from tui.batch.cluster.lease import StoredTask
+from tui.batch.cluster.lease import Lease, LeasePace, StoredTask, read_task
 from tui.batch.cluster.results import Result, take
 from tui.batch.cluster.run_spec import STATE_FILE, TASK_FILE, RunSpec
 from tui.batch.cluster.task_store import StoreError, TaskStore
@@ -59,12 +60,13 @@ def spec(repo: Path) -> RunSpec:
     )
 
 
-def put_run(store: TaskStore, repo: Path) -> str:
+def put_run(store: TaskStore, repo: Path, name: str = "R") -> str:
     files = {TASK_FILE: b"- [ ] one\n", STATE_FILE: msgspec.json.encode(state())}
     objects = repo / ".git" / "objects"
     run = store.commit(spec(repo).to_message(), works=[head(repo)], files=files, objects=objects)
-    assert store.move({"refs/holdfast/runs/R": ("", run)}, objects)
-    store.fetch({"refs/holdfast/runs/R": run})
+    ref = f"refs/holdfast/runs/{name}"
+    assert store.move({ref: ("", run)}, objects)
+    store.fetch({ref: run})
     return run
 
 
@@ -270,12 +272,23 @@ def test_only_what_the_store_has_not_got_counts_as_new(
     assert place.snapshot().new_bytes < 100_000
 
 
-def test_a_task_that_prunes_its_repository_goes_on(
+def test_a_task_that_prunes_its_repository_keeps_its_lease(
     store: TaskStore, repo: Path, tmp_path: Path
 ) -> None:
     place, _ = begun(store, repo, tmp_path)
-    (place.top / "a.txt").write_text("changed\n")
-    place.stored(place.snapshot())
+    assert store.move({REF: ("", store.commit(TaskEntry(key="00001").to_message()))})
+    lease = Lease(store, REF, LeasePace(1e6), Hand(), Holder([]))
+    assert lease.take(str(place.place))
+    for text in ("one\n", "two\n"):
+        (place.top / "a.txt").write_text(text)
+        snapshot = place.snapshot()
+        lease.put(snapshot)
+        place.stored(snapshot)
+        git(place.top, "prune", "--expire=now")
+        lease.renew()
+    found = read_task(store, REF)
+    assert store.parents(found.commit)[1:] == [*snapshot.works]
+    place.make(store, put_run(store, repo, "S"), found.commit, found.entry)
+    assert (place.top / "a.txt").read_text() == "two\n"
     git(place.top, "prune", "--expire=now")
-    (place.top / "a.txt").write_text("changed again\n")
     assert place.snapshot().new_bytes < 100_000

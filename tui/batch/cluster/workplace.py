@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -39,6 +39,7 @@ from tui.session.checkpoints.scratch import remove_tree
 _REFS: Final = "refs.json"
 _KEPT: Final = "refs/holdfast/"
 """Refs that are part of a task: what its failed attempts had done."""
+_STORED: Final = "refs/worktree/holdfast/stored"
 _SKIPPED: Final = (".lock", ".tmp", ".draft", "/lock")
 _PIECE: Final = "{:012d}"
 _FILE_MAX: Final = 64_000_000
@@ -119,8 +120,8 @@ class Workplace:
                 remove_tree(self.place / name)
                 (self.place / name).mkdir(mode=0o700, parents=True)
         works = store.parents(commit)[1:] if goes_on else []
-        self._works = tuple(works)
         self._check_out(store, entry.head if goes_on else self.spec.base, works)
+        self._pin(works)
         if Path(os.path.realpath(self.target)) != self.target:
             raise StoreError(f"{self.target} is a link that the task committed; it isn't followed.")
         if entry.head:
@@ -171,7 +172,15 @@ class Workplace:
 
     def stored(self, snapshot: TaskSnapshot) -> None:
         """A snapshot is in the store: the next one has what has changed since."""
-        self._known, self._works = dict(snapshot.known), snapshot.works
+        self._known = dict(snapshot.known)
+        self._pin(snapshot.works)
+
+    def _pin(self, works: Sequence[str]) -> None:
+        """Keep the work that the store has in the checkout, whatever the task prunes there: each
+        renewal of the lease names it."""
+        self._works = tuple(works)
+        if works:
+            self._write(self.top / ".git" / _STORED, f"{works[0]}\n".encode())
 
     def remove(self) -> None:
         """Remove all of it: the store has what counts."""
