@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from math import isclose
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,11 @@ from tests.e2e.test_run import repo, saved, states, tasks, turn  # pyright: igno
 from tests.support.clock import PATIENCE_S
 from tests.support.machine import needs_proc
 from tests.support.preloaded import Process
+from tests.support.processes import gone
 from tests.support.program import Program, of_type, until
 from tests.support.terminal import HOLDFAST, Terminal
+from tui.batch.cluster.entry import TaskEntry, entry_of
+from tui.batch.cluster.worker import EXIT_REFUSED, EXIT_UNREACHABLE
 
 __all__ = ["repo"]
 ON = ("--on", "local", "--parallel", "2", "--headless", "--yolo", "--json")
@@ -99,6 +103,21 @@ def test_a_killed_worker_is_replaced_and_the_task_goes_on(
 
 
 @needs_proc
+def test_the_commands_of_a_killed_worker_end_with_it(
+    holdfast: Program, repo: Path, tmp_path: Path, home: Path, script: Callable[[str], str]
+) -> None:
+    file = tasks(repo, "- [ ] one\n")
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    tool = f'{{name = "run_command", input = {{command = "echo $$ >{fifo}; exec sleep 300"}}}}'
+    played = script(turn(text="A long one.", tool=tool) + turn(text="Done."))
+    with holdfast.started("run", file, "--practice-script", played, *ON):
+        pid = int(fifo.read_text())
+        os.kill(one_worker(home), signal.SIGKILL)
+        assert gone(pid)
+
+
+@needs_proc
 def test_a_killed_driver_is_replaced_and_takes_what_was_done_meanwhile(
     holdfast: Program, repo: Path, home: Path, script: Callable[[str], str]
 ) -> None:
@@ -138,6 +157,87 @@ def test_on_a_terminal_it_has_a_screen_and_ends_and_continues_with_it(
     assert set(lines_in(repo).values()) == {2}
 
 
+def test_workers_use_the_scratch_folder_of_the_run(
+    holdfast: Program, repo: Path, home: Path, tmp_path: Path, script: Callable[[str], str]
+) -> None:
+    file = tasks(repo, "- [ ] one\n")
+    place = tmp_path / "scratch"
+    holdfast("run", file, "--practice-script", script(steps(1)), *ON, "--scratch", str(place))
+    assert list(place.glob("*/*/base.git"))
+    assert not (home / "work").exists()
+
+
+PRICED = "[prices.practice]\ninput = 10\noutput = 1000\n"
+
+
+@pytest.fixture
+def priced(home: Path, repo: Path) -> None:
+    """A price for the practice model: a request costs a few cents."""
+    with (home / "config" / "config.toml").open("a") as config:
+        config.write(PRICED)
+
+
+@pytest.mark.usefixtures("priced")
+def test_a_run_whose_tasks_have_spent_their_shares_says_so(
+    holdfast: Program, repo: Path, script: Callable[[str], str]
+) -> None:
+    file = tasks(repo, "- [ ] one\n- [ ] two\n")
+    words = ("run", file, "--practice-script", script(steps(3)), *ON)
+    ended = holdfast(*words, "--max-cost", "0.10", code=1)
+    (finished,) = of_type(ended.events, "run_finished")
+    assert finished["reason"] == "reached the limit of $0.10: tasks 1, 2"
+    assert states(repo) == ["interrupted"] * 2
+    for task in saved(repo):
+        assert (task["error_class"], task["message"]) == ("limit", "spent its share, $0.05")
+    assert "spent its share" in holdfast("run", file, "--status").stdout
+
+
+@pytest.mark.usefixtures("priced")
+def test_what_earlier_tasks_have_cost_takes_nothing_from_the_share_of_the_next(
+    holdfast: Program, repo: Path, script: Callable[[str], str]
+) -> None:
+    file = tasks(repo, "- [ ] one\n")
+    holdfast("run", file, "--practice-script", script(steps(4)), *ON)
+    (one,) = saved(repo)
+    with (repo / file).open("a") as more:
+        more.write("- [ ] two\n")
+    words = ("run", file, "--practice-script", script(steps(0)), *ON)
+    holdfast(*words, "--max-cost", str(1.8 * one["cost_usd"]))
+    assert states(repo) == ["completed"] * 2
+    two = saved(repo)[1]
+    assert two["cost_usd"] < 0.4 * one["cost_usd"]
+
+
+def stored(home: Path) -> list[TaskEntry]:
+    """All states of the only task, oldest first."""
+    (place,) = home.glob("data/stores/*.git")
+    said = git(place, "log", "--first-parent", "--reverse", "--format=%B%x00", "--all")
+    return [entry_of(one.strip("\n")) for one in said.split("\0") if "holdfast: task" in one]
+
+
+@pytest.mark.usefixtures("priced")
+def test_answers_to_sub_agents_at_the_same_time_are_reserved_and_paid_together(
+    holdfast: Program, repo: Path, home: Path, script: Callable[[str], str]
+) -> None:
+    asked = '{name = "task", input = {agent = "general", description = "d", prompt = "p"}}'
+    both = turn(text="Two.", tool=f"{asked}, {asked}")
+    # as the first answer comes, the second has been asked for: both are under way before
+    waiting = turn(text="Done.", delay_s=2)
+    file = tasks(repo, "- [ ] one\n")
+    done = holdfast(
+        "run", file, "--practice-script", script(both + waiting * 3), *ON, "--max-cost", "900"
+    )
+    states_ = stored(home)
+    most = max(entry.next_usd for entry in states_)
+    first = next(entry.next_usd for entry in states_ if entry.next_usd)
+    assert most > 1.5 * first
+    last = states_[-1]
+    assert (last.state, last.next_usd, last.reserved_usd, last.requests) == ("done", 0, 0, 4)
+    (finished,) = of_type(done.events, "task_finished")
+    assert last.spent_usd
+    assert isclose(last.spent_usd, finished["cost_usd"])
+
+
 def end(process: Process) -> None:
     assert process.stdout
     process.stdout.read()
@@ -148,5 +248,16 @@ def end(process: Process) -> None:
     "words", [("work", "x"), ("work", "a/b"), ("work", "a/b", "--store", "/none")]
 )
 def test_a_worker_without_a_task_says_so(holdfast: Program, words: tuple[str, ...]) -> None:
-    failed = holdfast(*words, code=1 if "--store" in words else 2)
-    assert failed.stderr.startswith("holdfast")
+    failed = holdfast(*words, code=EXIT_UNREACHABLE if "--store" in words else 2)
+    assert failed.stderr.startswith("The store can't be reached" if "--store" in words else "holdf")
+
+
+def test_a_worker_says_in_its_last_line_why_its_folder_takes_no_task(
+    holdfast: Program, tmp_path: Path
+) -> None:
+    place = tmp_path / "scratch"
+    place.mkdir(mode=0o755)
+    words = ("work", "a/b", "--store", str(tmp_path / "s.git"), "--scratch", str(place))
+    last = holdfast(*words, code=EXIT_REFUSED).stderr.splitlines()[-1]
+    assert last.startswith("Not taken:")
+    assert "open to others" in last

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.batch.cluster.test_ssh import play, program_at, ssh
-from tests.batch.test_git import git
 from tests.e2e.test_placed_run import lines_in, steps, verified
 from tests.e2e.test_run import repo, states, tasks  # pyright: ignore[reportUnusedImport]
 from tests.support.program import HOLDFAST, Program, of_type
@@ -26,7 +25,6 @@ def test_tasks_run_on_the_hosts_that_can_and_the_others_say_why_not(
 ) -> None:
     store = tmp_path / "the runs.git"
     subprocess.run(["git", "init", "-q", "--bare", store], check=True)
-    git(store, "config", "uploadpack.allowAnySHA1InWant", "true")
     there = tmp_path / "there"
     program = program_at(
         there / "hold fast",

@@ -108,6 +108,18 @@ async def test_a_keeper_that_was_killed_leaves_what_was_printed(desk: Desk) -> N
     assert command.read() == b"so far\n"
 
 
+async def test_where_it_is_wanted_a_command_ends_with_its_program(desk: Desk) -> None:
+    """Also one that heeds no SIGTERM."""
+    command = await desk.start("trap '' TERM; echo begun; while :; do sleep 0.1; done")
+    assert await printed(command) == b"begun\n"
+    (desk.root / names.ENDS_HERE).touch()
+    folder = command.folder
+    assert lives(folder)
+    command.close()
+    await asyncio.to_thread(desk.starter.close)
+    assert await asyncio.to_thread(gone, command.pid)
+
+
 async def test_a_command_that_nobody_wants_any_more_does_not_run_on(desk: Desk) -> None:
     """Cancelled at each step of its start: it never runs on unseen."""
     for steps in range(12):

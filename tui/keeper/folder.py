@@ -8,6 +8,8 @@
     lock     locked by the keeper as long as it lives
     control  a FIFO: one letter each to end the command, to kill it, or to lift its time limit
 
+Beside the folders of all sessions, `ends-here` says that commands end with their program.
+
 Standard library only, and little of it: the keeper imports it.
 """
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 CALL, OUTPUT, STATE, LOCK, CONTROL = "call", "output", "state", "lock", "control"
+
+ENDS_HERE = "ends-here"
+"""The file two folders above a command's that says that nobody comes back to it."""
 
 END, KILL, NO_LIMIT = b"e", b"k", b"n"
 """SIGTERM to the group of the command; SIGKILL to all of it; no time limit any more."""

@@ -263,10 +263,13 @@ class Keeper(Monitor):
                 return
 
     def _check_program(self, what: int) -> None:
-        """Note if the program has gone."""
+        """Note if the program has gone, and end with it where that is wanted."""
         if what & ~select.POLLIN or not self.answer.recv(1):
             self._poll.unregister(self.answer.fileno())
             self._attended = False
+            with suppress(OSError):
+                os.stat(f"../../{names.ENDS_HERE}", dir_fd=self._folder)
+                self.end()
 
     def _obey(self) -> None:
         with suppress(BlockingIOError):

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.batch.cluster.budget import Budget
+from tui.batch.cluster.budget import Budget, TaskBill
 from tui.batch.cluster.entry import TaskEntry
 
 
@@ -65,3 +65,20 @@ def test_what_may_be_spent_is_never_more_than_the_limit(
             budget.reserve(task, cap)
             begun += cap - (task.spent_usd or 0.0)
     assert begun == 0 or known + begun <= limit * 1.0001
+
+
+def test_answers_under_way_at_the_same_time_are_reserved_together() -> None:
+    bill = TaskBill(1.0)
+    first, second = bill.ask(0.5), bill.ask(0.5)
+    assert (bill.spent_usd, bill.next_usd) == (1.0, 1.0)
+    bill.settle(first, 0.25)
+    assert (bill.spent_usd, bill.next_usd) == (1.25, 0.5)
+    bill.settle(second)
+    assert (bill.spent_usd, bill.next_usd) == (1.25, 0.0), "one that failed cost nothing"
+
+
+def test_an_answer_that_was_cut_off_stays_reserved() -> None:
+    bill = TaskBill()
+    bill.ask(0.5)
+    bill.settle(bill.ask(0.5), 0.25)
+    assert (bill.spent_usd, bill.next_usd) == (0.25, 0.5)

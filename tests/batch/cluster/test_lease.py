@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.batch.test_git import head, make_repo
+from tests.batch.cluster.test_task_store import far
+from tests.batch.test_git import git, head, make_repo
+from tests.support.clock import PATIENCE_S
 from tui.batch.cluster.entry import TaskEntry
 from tui.batch.cluster.lease import (
     LOSSES,
@@ -21,7 +26,7 @@ from tui.batch.cluster.lease import (
     read_task,
     refuse,
 )
-from tui.batch.cluster.task_store import TASKS, TaskStore
+from tui.batch.cluster.task_store import TASKS, StoreError, TaskStore
 from tui.batch.cluster.workplace import TaskSnapshot
 from tui.core.clock import SystemClock
 
@@ -57,6 +62,7 @@ class Holder:
 def store(tmp_path: Path) -> TaskStore:
     made = TaskStore.at(str(tmp_path / "store.git"), tmp_path / "mirror")
     made.make()
+    made = far(made, tmp_path / "far")
     assert made.move({REF: ("", made.commit(TaskEntry(key="00001").to_message()))})
     return made
 
@@ -167,3 +173,144 @@ def test_the_work_of_one_state_stays_in_the_next(
     assert store.read(found.commit, "private/x") == b"1"
     assert (found.entry.head, found.entry.place) == (commit, "/place")
     assert found.entry.spent_usd == 0.5
+
+
+GATE = """#!/bin/sh
+read old new ref
+case $new in
+0000*) echo "$ref 0" >>pushes; exit;;
+esac
+echo "$ref $(du -sk "$GIT_QUARANTINE_PATH" | cut -f1)" >>pushes
+case $ref in refs/holdfast/made/*) echo begun >begun; read go <go;; esac
+"""
+
+
+def gated(store: TaskStore) -> Path:
+    """Let the store note what is pushed, and hold back what is sent ahead: it opens `begun`, then
+    waits for `go`."""
+    place = Path(store.address)
+    for name in ("begun", "go"):
+        os.mkfifo(place / name)
+    hook = place / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(GATE)
+    hook.chmod(0o700)
+    return place
+
+
+def pushed(place: Path) -> list[tuple[str, int]]:
+    """The first ref of each push to the store, and the kilobytes that came with it."""
+    lines = (place / "pushes").read_text().split("\n")[:-1]
+    return [(ref, int(size)) for ref, size in map(str.split, lines)]
+
+
+def large_snapshot(tmp_path: Path) -> TaskSnapshot:
+    repo = make_repo(tmp_path / "repo")
+    (repo / "large").write_bytes(os.urandom(2_000_000))
+    git(repo, "add", "large")
+    git(repo, "commit", "-qm", "large")
+    files = {"private/x": os.urandom(1_500_000), "data/y": b"1"}
+    return TaskSnapshot(files, (head(repo),), head(repo), (head(repo),), repo)
+
+
+def test_a_lease_is_renewed_while_a_large_state_goes_up(
+    store: TaskStore, lease: Make, tmp_path: Path
+) -> None:
+    clock = Hand()
+    one = lease(clock)
+    assert taken(one)
+    place, snapshot = gated(store), large_snapshot(tmp_path)
+    with ThreadPoolExecutor(1) as threads:
+        putting = threads.submit(one.put, snapshot, requests=1)
+        assert (place / "begun").read_text() == "begun\n"
+        clock.at += 7e5
+        one.renew()
+        assert one.is_fresh
+        (place / "go").write_text("go\n")
+        putting.result(PATIENCE_S)
+    found = read_task(store, REF)
+    assert (found.entry.number, found.entry.requests) == (3, 1)
+    assert store.read(found.commit, "private/x") == snapshot.files["private/x"]
+    sent, renewed, moved, _ = pushed(place)
+    assert sent[1] > 3000
+    assert (renewed[0], moved[0]) == (REF, REF)
+    assert moved[1] < 100, "what was sent ahead isn't sent again"
+    assert [*store.refs()] == [REF]
+
+
+def test_a_small_state_takes_one_push(store: TaskStore, lease: Make, tmp_path: Path) -> None:
+    one = lease()
+    assert taken(one)
+    repo = make_repo(tmp_path / "repo")
+    place, commit = gated(store), head(repo)
+    one.put(TaskSnapshot({"data/y": b"1"}, (commit,), commit, (commit,), repo))
+    assert [ref for ref, _ in pushed(place)] == [REF]
+
+
+def test_a_lease_that_was_taken_just_before_the_network_went_is_held(
+    store: TaskStore, lease: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, gone = TaskStore._reach, list[str]()  # pyright: ignore[reportPrivateUsage]
+
+    def lossy(self: TaskStore, *words: str, **given: Any) -> str:
+        said = "" if gone else real(self, *words, **given)
+        if gone or words[0] == "push":
+            gone.append(words[0])
+            raise StoreError("the connection was closed")
+        return said
+
+    one, clock = lease(), Hand()
+    monkeypatch.setattr(TaskStore, "_reach", lossy)
+    with pytest.raises(StoreError):
+        taken(one, clock)
+    monkeypatch.undo()
+    assert taken(one, clock)
+    assert clock.at == 0, "it isn't taken for another worker's"
+    one.renew()
+    assert (read_task(store, REF).entry.attempt, one.is_held) == (1, True)
+
+
+def test_a_state_is_put_once_the_store_is_back_also_after_a_renewal_in_vain(
+    store: TaskStore, tmp_path: Path
+) -> None:
+    quick = Lease(store, REF, LeasePace(0.9), Hand(), Holder([]))
+    assert taken(quick)
+    place, gone = Path(store.address), tmp_path / "gone"
+    repo = make_repo(tmp_path / "repo")
+    commit = head(repo)
+    snapshot = TaskSnapshot({"data/y": b"1"}, (commit,), commit, (commit,), repo)
+    place.rename(gone)
+    with pytest.raises(StoreError):
+        quick.renew()
+    with ThreadPoolExecutor(1) as threads:
+        putting = threads.submit(quick.put, snapshot, requests=1)
+        with pytest.raises(TimeoutError):
+            putting.result(0.2)
+        gone.rename(place)
+        putting.result(PATIENCE_S)
+    assert read_task(store, REF).entry.requests == 1
+
+
+def test_a_push_that_lands_late_loses_no_lease(
+    store: TaskStore, lease: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store stood still: a push that was given up is carried out before the next one."""
+    one = lease()
+    assert taken(one)
+    real, late = TaskStore.move, list[Any]()
+
+    def move(self: TaskStore, moves: Any) -> bool:
+        if not late:
+            late.append(moves)
+            raise StoreError("the connection was closed")
+        real(self, late[0])
+        return real(self, moves)
+
+    monkeypatch.setattr(TaskStore, "move", move)
+    with pytest.raises(StoreError):
+        one.renew()
+    one.renew()
+    monkeypatch.undo()
+    one.renew()
+    assert one.is_held
+    assert read_task(store, REF).entry == one.stored.entry

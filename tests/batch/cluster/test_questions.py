@@ -120,7 +120,7 @@ class Run:
     @property
     def commit(self) -> str:
         commit = self.store.refs(REF).get(REF, "")
-        self.store.fetch(filter(None, [commit]))
+        self.store.fetch({REF: commit} if commit else {})
         return commit
 
     @property
@@ -143,7 +143,7 @@ class Run:
     async def look(self, driver: TaskQuestions) -> None:
         """One look of the driver's."""
         refs = await asyncio.to_thread(self.store.refs, REF)
-        await asyncio.to_thread(driver.read, {KEY: refs[REF]} if refs else {})
+        await asyncio.to_thread(driver.read, {REF: refs[REF]} if refs else {})
         found = await asyncio.to_thread(read_task, self.store, ref_of(RUN, KEY))
         driver.review(placed(self.store), {KEY: found})
 
@@ -228,7 +228,7 @@ async def test_a_question_waits_and_is_shown_once(run: Run):
         await run.look(driver)
     assert driver.waiting == {3: "run_command(make \\udcff)"}
     # a look that is under way while the answer is put
-    await asyncio.to_thread(driver.read, {KEY: run.commit})
+    await asyncio.to_thread(driver.read, {REF: run.commit})
     found = await asyncio.to_thread(read_task, run.store, ref_of(RUN, KEY))
     person.may.set()
     await asking

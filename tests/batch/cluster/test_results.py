@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from contextlib import suppress
 from pathlib import Path
@@ -10,10 +11,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.batch.cluster.test_lease import REF, Hand, Holder
 from tests.batch.test_git import git, head, make_repo
 from tests.support.clock import FakeClock
 from tui.batch.cluster.entry import TaskEntry
-from tui.batch.cluster.lease import StoredTask
+from tui.batch.cluster.lease import Lease, LeasePace, StoredTask, read_task
 from tui.batch.cluster.results import Result, take
 from tui.batch.cluster.run_spec import STATE_FILE, TASK_FILE, RunSpec
 from tui.batch.cluster.task_store import StoreError, TaskStore
@@ -58,12 +60,13 @@ def spec(repo: Path) -> RunSpec:
     )
 
 
-def put_run(store: TaskStore, repo: Path) -> str:
+def put_run(store: TaskStore, repo: Path, name: str = "R") -> str:
     files = {TASK_FILE: b"- [ ] one\n", STATE_FILE: msgspec.json.encode(state())}
     store.bring([head(repo)], repo)
     run = store.commit(spec(repo).to_message(), works=[head(repo)], files=files)
-    assert store.move({"refs/holdfast/runs/R": ("", run)})
-    store.fetch([run])
+    ref = f"refs/holdfast/runs/{name}"
+    assert store.move({ref: ("", run)})
+    store.fetch({ref: run})
     return run
 
 
@@ -91,7 +94,7 @@ def test_a_lost_task_is_as_it_was_in_the_next_place(
     commit = store.commit(at.to_message(), upon=commit, works=two.works, files=two.files)
     assert store.move({"refs/holdfast/tasks/R/1": ("", commit)})
     elsewhere = TaskStore.at(store.address, tmp_path / "mirror2")
-    elsewhere.fetch([run, commit])
+    elsewhere.fetch({"refs/holdfast/runs/R": run, "refs/holdfast/tasks/R/1": commit})
     again = Workplace(place.place, spec(repo))
     assert again.make(elsewhere, run, commit, at)
     assert git(again.top, "status", "--porcelain").split("\n")[:-1] == [
@@ -113,7 +116,7 @@ def lost(store: TaskStore, repo: Path, place: Workplace) -> tuple[str, TaskEntry
     begun = store.commit("x")
     commit = store.commit(at.to_message(), upon=begun, works=one.works, files=one.files)
     assert store.move({"refs/holdfast/tasks/R/1": ("", commit)})
-    store.fetch([commit])
+    store.fetch({"refs/holdfast/tasks/R/1": commit})
     return commit, at
 
 
@@ -214,13 +217,13 @@ def finished(store: TaskStore, repo: Path, files: dict[str, bytes]) -> StoredTas
     message = entry.to_message()
     commit = store.commit(message, upon=begun, works=[done], files=made)
     assert store.move({"refs/holdfast/tasks/R/1": ("", commit)})
-    store.fetch([commit, run])
+    store.fetch({"refs/holdfast/tasks/R/1": commit, "refs/holdfast/runs/R": run})
     return StoredTask(commit, entry)
 
 
 def taken(store: TaskStore, found: StoredTask, repo: Path, home: Path) -> Result:
     where = folders({"HOLDFAST_HOME": str(home)})
-    return take(store, found, (0,), repo, "task-1", folders=where, clock=FakeClock())
+    return take(store, found, state().tasks, repo, "task-1", folders=where, clock=FakeClock())
 
 
 def test_a_result_is_a_branch_to_be_merged_and_may_be_taken_twice(
@@ -254,3 +257,36 @@ def test_a_damaged_pack_is_named_and_the_rest_is_taken(
     result = taken(store, found, repo, tmp_path / "home")
     assert "stays in the store" in result.problems[0]
     assert [task.status for task in result.tasks] == ["unmerged"]
+
+
+def test_only_what_the_store_has_not_got_counts_as_new(
+    store: TaskStore, repo: Path, tmp_path: Path
+) -> None:
+    place, _ = begun(store, repo, tmp_path)
+    first = place.snapshot(store).works
+    assert store.size(first, ()) == 0, "the run begins from it"
+    (place.top / "large").write_bytes(os.urandom(2_000_000))
+    second = place.snapshot(store).works
+    assert 2_000_000 < store.size(second, first) < 2_100_000
+    (place.top / "a.txt").write_text("changed\n")
+    assert store.size(place.snapshot(store).works, second) < 100_000
+
+
+def test_a_task_that_prunes_its_repository_keeps_its_lease(
+    store: TaskStore, repo: Path, tmp_path: Path
+) -> None:
+    place, _ = begun(store, repo, tmp_path)
+    assert store.move({REF: ("", store.commit(TaskEntry(key="00001").to_message()))})
+    lease = Lease(store, REF, LeasePace(1e6), Hand(), Holder([]))
+    assert lease.take(str(place.place))
+    for text in ("one\n", "two\n"):
+        (place.top / "a.txt").write_text(text)
+        snapshot = place.snapshot(store)
+        lease.put(snapshot)
+        place.stored(snapshot)
+        git(place.top, "prune", "--expire=now")
+        lease.renew()
+    found = read_task(store, REF)
+    assert store.parents(found.commit)[1:] == [*snapshot.works]
+    place.make(store, put_run(store, repo, "S"), found.commit, found.entry)
+    assert (place.top / "a.txt").read_text() == "two\n"

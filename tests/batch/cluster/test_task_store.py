@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ def test_of_many_who_move_a_ref_one_succeeds(store: TaskStore, tmp_path: Path) -
 
     def take(number: int) -> bool:
         mine = store if number % 2 else far(store, tmp_path / f"mirror{number}")
-        mine.fetch([begun])
+        mine.fetch({REF: begun})
         entry = TaskEntry(key="00001", state="running", holder=f"{number}")
         return mine.move({REF: (begun, mine.commit(entry.to_message(), upon=begun))})
 
@@ -74,7 +75,7 @@ def test_work_of_another_repository_goes_along(store: TaskStore, tmp_path: Path)
     after = store.commit("x", upon=begun, works=[head(repo)])
     assert store.move({REF: (begun, after)})
     other = far(store, tmp_path / "elsewhere")
-    other.fetch([after])
+    other.fetch({REF: after})
     assert list(other.files(other.parents(after)[1], "dir/")) == ["dir/b.txt"]
 
 
@@ -127,3 +128,80 @@ def test_the_store_can_be_read_by_git_alone(store: TaskStore) -> None:
     first(store)
     said = git(Path(store.address), "log", "-1", "--format=%s", REF)
     assert said == "holdfast: task 00001 is waiting, attempt 0\n"
+
+
+def lock_of(store: TaskStore, *, age_s: float) -> Path:
+    """Lock the task's ref, as a git that was killed some time ago leaves it."""
+    lock = Path(store.address) / f"{REF}.lock"
+    lock.touch()
+    then = lock.stat().st_mtime - age_s
+    os.utime(lock, (then, then))
+    return lock
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No wait for another git, which isn't there."""
+    monkeypatch.setattr("tui.core.git.door._LOCK_TRIES", 1)
+    monkeypatch.setattr("tui.core.git.door._LOCK_WAIT_S", 0)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_an_old_lock_of_a_killed_git_is_removed_and_said(store: TaskStore) -> None:
+    begun = first(store)
+    lock = lock_of(store, age_s=100)
+    after = store.commit("x", upon=begun)
+    assert store.move({REF: (begun, after)})
+    assert store.refs() == {REF: after}
+    assert not lock.exists()
+    (note,) = store.notes
+    assert "00001.lock" in note
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_lock_that_may_be_in_use_stays_and_is_named(store: TaskStore) -> None:
+    begun = first(store)
+    lock = lock_of(store, age_s=10)
+    with pytest.raises(StoreError, match=r"00001\.lock") as error:
+        store.move({REF: (begun, store.commit("x", upon=begun))})
+    assert "remove that file" in error.value.hint
+    assert lock.exists()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_no_lock_is_removed_that_a_store_names_elsewhere(store: TaskStore, tmp_path: Path) -> None:
+    store = far(store, tmp_path / "elsewhere")
+    begun = first(store)
+    lock = Path(store.address) / "config.lock"
+    lock.touch()
+    os.utime(lock, (0, 0))
+    hook = Path(store.address) / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\necho \"Unable to create '{lock}': File exists.\" >&2\nexit 1\n")
+    hook.chmod(0o700)
+    with pytest.raises(StoreError):
+        store.move({REF: (begun, store.commit("x", upon=begun))})
+    assert lock.exists()
+
+
+def test_what_a_machine_has_is_not_sent_to_it_again(
+    store: TaskStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh, sent = tmp_path / "ssh", tmp_path / "sent"
+    ssh.write_text(
+        "#!/bin/sh\nunset GIT_PROTOCOL\n"  # as most servers of ssh do
+        f'while [ "$1" != alpha ]; do shift; done; shift; sh -c "$*" | tee -a {sent}\n'
+    )
+    ssh.chmod(0o700)
+    monkeypatch.setenv("GIT_SSH_COMMAND", str(ssh))
+    there = TaskStore.at(f"alpha:{store.address}", tmp_path / "elsewhere")
+    begun = store.commit("x", files={"large": os.urandom(500_000)})
+    assert store.move({REF: ("", begun)})
+    there.fetch({REF: begun})
+    first_bytes = sent.stat().st_size
+    after = store.commit("y", upon=begun, files={"small": b"1"})
+    assert store.move({REF: (begun, after)})
+    there.fetch({REF: after})
+    assert first_bytes > 500_000
+    assert sent.stat().st_size - first_bytes < 10_000
+    assert there.read(after, "small") == b"1"

@@ -296,6 +296,8 @@ def _sessions(
     return Command(("sessions", name), text, (*flags, *_group(_FILES, _CWD), _JSON), word, second)
 
 
+_SCRATCH = _flag("--scratch DIR", "a folder for workers' files, the same on every machine")
+
 COMMANDS = (
     Command(
         ("run",),
@@ -314,6 +316,7 @@ COMMANDS = (
             ),
             _flag("--store PATH|URL", "with --on: the bare git repository that all of them reach"),
             _flag("--remote COMMAND", "with --on ssh: the program there, if not holdfast"),
+            _SCRATCH,
             _INSECURE,
             _flag(
                 "--batch-api",
@@ -363,7 +366,7 @@ COMMANDS = (
         "work on one task of a run on many machines; started by its engine",
         (
             _flag("--store PATH|URL", "the run's store"),
-            _flag("--scratch DIR", "a folder for its files, the same on every machine"),
+            _SCRATCH,
         ),
         Positional("RUN/TASK", "target", "the task's name in the store"),
     ),

@@ -88,6 +88,7 @@ def _check(options: Options) -> None:
     of_machines = {
         "--store": batch.store,
         "--remote": batch.remote,
+        "--scratch": batch.scratch is not None,
         "--insecure-cluster": batch.insecure_cluster,
     }
     placing = next((name for name, is_given in of_machines.items() if is_given), "")
@@ -186,7 +187,7 @@ def _check(options: Options) -> None:
             "--on places tasks on machines; it can't be combined with --batch-api.",
         ),
         (
-            o.command == "run" and batch.on is None and bool(placing),
+            o.command == "run" and not (batch.on or batch.reset) and bool(placing),
             f"{placing} needs --on.",
         ),
         (

@@ -73,12 +73,11 @@ class TaskQuestions:
         waits = (one for one in self._open.values() if not one.work.done())
         return {one.index: one.question.summary for one in waits}
 
-    def read(self, commits: Mapping[str, str]) -> None:
-        """Read what is new of the questions' commits, by the keys of the tasks. Blocks; raises
-        StoreError."""
-        seen = self._seen
+    def read(self, refs: Mapping[str, str]) -> None:
+        """Read what is new of the questions' commits, by their refs. Blocks; raises StoreError."""
+        seen, commits = self._seen, {ref.rpartition("/")[2]: one for ref, one in refs.items()}
         new = {key: one for key, one in commits.items() if seen.get(key, ("", None))[0] != one}
-        self._store.fetch(new.values())
+        self._store.fetch({ref: one for ref, one in refs.items() if one in new.values()})
         messages = self._store.messages(new.values())
         now = {key: (commit, _state_of(messages.get(commit, ""))) for key, commit in new.items()}
         kept = {key: one for key, one in seen.items() if key in commits}

@@ -140,7 +140,7 @@ class StoreApprover:
             asked=asked,
         )
         before = self._store.refs(self._ref).get(self._ref, "")
-        self._store.fetch(filter(None, [before]))
+        self._store.fetch({self._ref: before} if before else {})
         made = self._store.commit(message_of(question, redact=self._redact), upon=before)
         self._open = made if self._store.move({self._ref: (before, made)}) else ""
         return self._open
@@ -156,7 +156,7 @@ class StoreApprover:
         commit = self._store.refs(self._ref).get(self._ref)
         if commit is None:
             return None
-        self._store.fetch([commit])
+        self._store.fetch({self._ref: commit})
         if self._store.parents(commit) != [question]:
             return None
         try:

@@ -1,10 +1,40 @@
-"""The limit of cost of a run, shared by tasks that run at the same time on other machines. Pure."""
+"""The limit of cost of a run, shared by tasks that run at the same time on other machines, and what
+one of them has paid. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
 from tui.batch.cluster.entry import TaskEntry
+from tui.core.dataclass import dataclass, field
+
+
+@dataclass(slots=True)
+class TaskBill:
+    """The money of one task: `spent_usd` for answers, None where a price is missing, and the most
+    that those may cost that are under way at the same time, as those to sub-agents are."""
+
+    spent_usd: float | None = 0.0
+    _under_way: dict[int, float] = field(default_factory=dict[int, float])
+    _asked: int = 0
+
+    @property
+    def next_usd(self) -> float:
+        """The most that the answers under way may cost. One that was cut off may have been paid,
+        and stays among them."""
+        return sum(self._under_way.values())
+
+    def ask(self, most_usd: float) -> int:
+        """Count a request that is made now, whose answer costs `most_usd` at most. Returns its
+        number."""
+        self._asked += 1
+        self._under_way[self._asked] = most_usd
+        return self._asked
+
+    def settle(self, number: int, usd: float | None = 0.0) -> None:
+        """The answer to a request is there, and cost `usd`; or it failed, and cost nothing."""
+        self._under_way.pop(number, None)
+        self.spent_usd = None if usd is None or self.spent_usd is None else self.spent_usd + usd
 
 
 class Budget:

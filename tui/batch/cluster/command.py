@@ -105,10 +105,21 @@ def _store(planned: RunPlan, options: Options, engine: WorkerEngine) -> TaskStor
 
 
 def cancel(placed: PlacedRun, options: Options) -> str:
-    """Cancel the tasks of a run: whoever works on one ends. Says in a sentence what was done."""
+    """Cancel the tasks of a run: whoever works on one ends. Says in a sentence what was done.
+
+    A folder that came from somebody else may have a state that names a store of theirs, whose hooks
+    would run: only one that was used from here before, or that the person names, is gone to.
+    """
     ended = 0
     try:
-        store = TaskStore.at(placed.store, private_place(scratch_folder(options), placed.store))
+        place = private_place(scratch_folder(options), placed.store)
+        named = options.batch.store and whole_address(options.batch.store) == placed.store
+        if not named and not TaskStore.is_known(place):
+            return (
+                f"The tasks in {placed.store} aren't cancelled, since that store was never used "
+                "from here. If it's yours, name it with --reset --store."
+            )
+        store = TaskStore.at(placed.store, place)
         for key in placed.keys:
             ref = ref_of(placed.run, key)
             while not (found := read_task(store, ref)).entry.is_over and not found.entry.cancelled:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Final
@@ -53,12 +53,11 @@ from tui.batch.run_store import RunStore
 from tui.batch.state import PlacedRun, RunFolder, RunState, TaskState, total_usage
 from tui.batch.taskfile import UNGROUPED
 from tui.core.clock import Clock, timestamp
-from tui.core.errors import UsageError
+from tui.core.errors import HoldfastError, UsageError
 from tui.core.facts import Notice
 from tui.core.files import read_small
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
-from tui.core.git.door import GitError
 from tui.permissions.gate import RulesOnly
 from tui.permissions.types import Approver
 
@@ -122,6 +121,8 @@ class PlacedRunner:
         """The attempts of each task that were told."""
         self._tried: set[int] = set()
         self._failures = 0
+        self._cut: dict[str, list[int]] = {}
+        """The limits that groups have reached, with the tasks that they were at."""
         self.book: RunStore | None = None
         self.fatal_class: str | None = None
         self.pausing = False
@@ -283,8 +284,9 @@ class PlacedRunner:
         if self.stopping:
             return "interrupted"
         unmerged = self.book.state.counts().get("unmerged", 0) if self.book else 0
-        unmerged_words = f"{plural(unmerged, 'task')} couldn't be merged" if unmerged else ""
-        return self._fatal or self._rest or unmerged_words
+        cut = "; ".join(f"{why}: {_named(tasks)}" for why, tasks in self._cut.items())
+        merge = f"{plural(unmerged, 'task')} couldn't be merged" if unmerged else ""
+        return self._fatal or self._rest or cut or merge
 
     async def run(self) -> RunState:
         """Work through the file; returns the state of every task. Raises UsageError, StorageError,
@@ -429,6 +431,8 @@ class PlacedRunner:
             await asyncio.to_thread(self._start_more, placed)
             self._judge_refusals(found)
             self._note_sight(book)
+            while self._store.notes:
+                self._say(self._store.notes.pop(0))
             if self._is_at_rest(book.state.placed):
                 return
             await self._pass_time()
@@ -461,15 +465,15 @@ class PlacedRunner:
         """The tasks as the store has them. A store that can't be reached is waited for."""
         try:
             refs = self._store.refs(*(f"{room}{placed.run}/" for room in (TASKS, QUESTIONS, WAITS)))
-            now, asked = _by_key(refs, TASKS), _by_key(refs, QUESTIONS)
-            waits = {ref: commit for ref, commit in refs.items() if ref.startswith(WAITS)}
-            new = [
-                commit
+            tasks, asked, waits = (_below(refs, room) for room in (TASKS, QUESTIONS, WAITS))
+            now = {ref.rpartition("/")[2]: commit for ref, commit in tasks.items()}
+            new = {
+                ref_of(placed.run, key): commit
                 for key, commit in now.items()
                 if key not in self._seen or self._seen[key][0].commit != commit
-            ]
-            self._store.fetch([*new, *self._waits.unread(waits)])
-            entries = self._store.entries(new)
+            }
+            self._store.fetch({**new, **self._waits.unread(waits)})
+            entries = self._store.entries(new.values())
             self._waits.take(waits)
             self._questions.read(asked)
         except StoreError as error:
@@ -497,14 +501,16 @@ class PlacedRunner:
             still_s = self._lease_clock.monotonic() - since
             if stored.entry.state != "running" or still_s <= self._pace.lost:
                 continue
-            with suppress(StoreError):
-                ref = ref_of(placed.run, key)
+            ref = ref_of(placed.run, key)
+            try:
                 if now := lost(self._store, ref, stored, "the worker was gone"):
                     self._seen[key] = now, self._lease_clock.monotonic()
                     self._say(f"Task {now.entry.tasks[0] + 1}: {now.entry.ended}.")
                     if handle := self._handles.pop(key, ""):
                         with suppress(EngineError):
                             self._engine.cancel([handle])
+            except StoreError as error:
+                self._say(f"Task {key} can't be taken from its worker now: {error}")
 
     def _start_more(self, placed: PlacedRun) -> None:
         """Give the engine tasks that wait, as many as it and the money allow."""
@@ -517,6 +523,8 @@ class PlacedRunner:
         except EngineError as error:
             self._engine_problem = error.message
             self._say(f"The engine {self._engine.name} can't start workers now: {error}")
+        except StoreError as error:
+            self._say(f"Workers can't be started now: {error}")
 
     def _drop_ended(self) -> None:
         """Forget the workers that have ended, by what the engine says: nothing but new ones depends
@@ -572,7 +580,10 @@ class PlacedRunner:
                     continue  # somebody has it
                 self._seen[key] = capped, self._lease_clock.monotonic()
             budget.reserve(entry, cap)
-            wanted[key] = ["work", f"{placed.run}/{key}", "--store", self._store.address]
+            words = ["work", f"{placed.run}/{key}", "--store", self._store.address]
+            if self._options.batch.scratch is not None:
+                words += ["--scratch", str(self._options.batch.scratch.absolute())]
+            wanted[key] = words
             self._starts.note(entry, self._lease_clock.monotonic())
         return wanted
 
@@ -593,7 +604,8 @@ class PlacedRunner:
         """Say why a worker is gone that has left its task as it was."""
         last = self._engine.fetch(handle).strip().rpartition("\n")[2]
         is_event = last.endswith("}")  # of one that came to its end meanwhile
-        if self._seen[key][0].entry.state == "waiting" and last and not is_event:
+        waits = key in self._seen and self._seen[key][0].entry.state == "waiting"
+        if waits and last and not is_event:
             self._say(f"A worker ended without its task. {last}")
 
     def _judge_refusals(self, found: Mapping[str, StoredTask]) -> None:
@@ -602,7 +614,8 @@ class PlacedRunner:
         refusals = [refusal for entry in entries for refusal in entry.refusals]
         for one in refusals:
             self._say(f"{one.host} can't take tasks of this run: {one.reason}")
-        if len(refusals) >= _REFUSED and not any(entry.requests for entry in entries):
+        begun = any(entry.attempt or entry.requests for entry in entries)
+        if len(refusals) >= _REFUSED and not begun:
             self._fatal = f"no machine takes tasks of this run: {refusals[-1].reason}"
 
     def _judge_limits(self) -> None:
@@ -714,54 +727,44 @@ class PlacedRunner:
         await self._merging.merge(book, self._sink.show, None if everything else comes)
 
     async def _take(self, book: RunStore, key: str, found: StoredTask) -> None:
-        """Take the result of a task that has come to rest."""
+        """Take the result of a group that has come to rest."""
         assert book.state.placed is not None
         indexes = book.state.placed.keys[key]
         first = book.task(indexes[0])
-        if found.entry.state == "given_up":
-            why = f"Given up: {found.entry.losses} workers were lost with it; {found.entry.ended}."
-            tasks = tuple(
-                replace(
-                    book.task(index),
-                    status="failed",
-                    message=why,
-                    error_class="unknown",
-                    attempts=found.entry.attempt,
-                    cost_usd=found.entry.spent_usd,
+        members = [book.task(index) for index in indexes]
+        try:
+            result = await asyncio.to_thread(
+                lambda: results.take(
+                    self._store,
+                    found,
+                    members,
+                    self._planned.target,
+                    book.worktree_of(first, members),
+                    folders=self._planned.launch.folders,
+                    clock=self._clock,
                 )
-                for index in indexes
+            )
+        except (HoldfastError, msgspec.DecodeError, OSError) as error:
+            self._say(f"The result of task {first.index + 1} can't be taken yet: {error}")
+            self._failed_takes[key] = tried = self._failed_takes.get(key, 0) + 1
+            if tried < _TAKES:
+                return
+            why = f"Its result can't be read: {error}. It stays in the store."
+            tasks = tuple(
+                replace(one, status="failed", message=why, error_class="unknown") for one in members
             )
         else:
-            members = [book.task(index) for index in indexes]
-            try:
-                result = await asyncio.to_thread(
-                    lambda: results.take(
-                        self._store,
-                        found,
-                        indexes,
-                        self._planned.target,
-                        book.worktree_of(first, members),
-                        folders=self._planned.launch.folders,
-                        clock=self._clock,
-                    )
-                )
-            except (StoreError, GitError, msgspec.DecodeError) as error:
-                self._say(f"The result of task {first.index + 1} can't be taken yet: {error}")
-                self._failed_takes[key] = tried = self._failed_takes.get(key, 0) + 1
-                if tried < _TAKES:
-                    return
-                why = f"Its result can't be read: {error}. It stays in the store."
-                tasks = tuple(
-                    replace(one, status="failed", message=why, error_class="unknown")
-                    for one in members
-                )
-            else:
-                for problem in result.problems:
-                    self._say(f"[{first.index + 1}] {problem}")
-                tasks = result.tasks
+            for problem in result.problems:
+                self._say(f"[{first.index + 1}] {problem}")
+            tasks = result.tasks
         for task in tasks:
             await book.rest(task)
             self._failures = self._failures + 1 if task.status == "failed" else 0
+        entry, left = found.entry, [task.index for task in tasks if task.is_to_do]
+        if left and entry.ended:
+            limit = self._planned.stops.cost_usd
+            why = cost_reached(limit) if limit is not None and entry.cap_reached else entry.ended
+            self._cut.setdefault(why, []).append(left[0])
         placed = book.state.placed
         await book.note_placed(replace(placed, taken=(*placed.taken, key)))
         for task in tasks:
@@ -788,9 +791,13 @@ class PlacedRunner:
             await book.note_placed(None)
 
 
-def _by_key(refs: Mapping[str, str], room: str) -> dict[str, str]:
-    """The commits of a room's refs, by the names of the tasks."""
-    return {ref.rpartition("/")[2]: one for ref, one in refs.items() if ref.startswith(room)}
+def _below(refs: Mapping[str, str], room: str) -> dict[str, str]:
+    """The refs of a room."""
+    return {ref: commit for ref, commit in refs.items() if ref.startswith(room)}
+
+
+def _named(tasks: Sequence[int]) -> str:
+    return f"task{'s' * (len(tasks) > 1)} {', '.join(str(one + 1) for one in sorted(tasks))}"
 
 
 def _is_taken(placed: PlacedRun) -> bool:

@@ -49,8 +49,8 @@ class TaskEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `reserved_usd` what lost attempts may have paid for such answers. The attempts together may cost
     `cap_usd`, None for no limit. `place` is the folder of its
     work, `head` the commit that was checked out there. `ended`: why the last attempt ended without
-    a result. `cancelled`: nobody works on it any more. `active`: the task it was at with its last
-    request.
+    a result, or before all its tasks were done. `cancelled`: nobody works on it any more.
+    `active`: the task it was at with its last request.
     """
 
     key: str
@@ -78,6 +78,11 @@ class TaskEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def remaining_usd(self) -> float | None:
         """The most that further attempts may cost; None for no limit."""
         return None if self.cap_usd is None else max(0.01, self.cap_usd - (self.spent_usd or 0.0))
+
+    @property
+    def cap_reached(self) -> bool:
+        """True if it has cost what it may."""
+        return self.cap_usd is not None and (self.spent_usd or 0.0) >= 0.99 * self.cap_usd
 
     @property
     def is_over(self) -> bool:

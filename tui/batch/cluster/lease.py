@@ -11,19 +11,23 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, Final, Protocol
 
 import msgspec
 
 from tui.batch.cluster.entry import Refusal, TaskEntry
-from tui.batch.cluster.task_store import TASKS, StoreError, TaskStore
+from tui.batch.cluster.task_store import MADE, TASKS, CommitDraft, StoreError, TaskStore
 from tui.batch.cluster.workplace import TaskSnapshot
 from tui.core.clock import Clock, SystemClock
 from tui.core.dataclass import dataclass
 
 LOSSES: Final = 3
 """Workers that a task may lose, without getting further, before it is given up."""
+_LARGE: Final = 1_000_000
+"""New bytes of a state that are sent ahead of it: an upload may take longer than the lease."""
 _BOOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -79,7 +83,7 @@ def read_task(store: TaskStore, ref: str) -> StoredTask:
     commit = store.refs(ref).get(ref)
     if commit is None:
         raise StoreError(f"The store has no task {ref.removeprefix(TASKS)}.")
-    store.fetch([commit])
+    store.fetch({ref: commit})
     return StoredTask(commit, store.entry(commit))
 
 
@@ -149,8 +153,9 @@ class Lease:
         self._moving = threading.Lock()
         self._over = threading.Event()
         self._at: StoredTask | None = None
-        self._pending: StoredTask | None = None
-        """The state that is being put into the store, until it is known to be there."""
+        self._pending: dict[str, StoredTask] = {}
+        """States that were put into the store, and may come there late, until one is there."""
+        self._name = secrets.token_hex(8)
         self._place = ""
         self._renewed = 0.0
         self.is_lost = False
@@ -174,6 +179,9 @@ class Lease:
         began = self._clock.monotonic()
         while not found.entry.is_over and not found.entry.cancelled:
             entry = found.entry
+            if entry.holder == self._name:  # taken just now, though the answer to that was lost
+                self._hold(found, place)
+                return found
             if entry.state == "running":
                 if self._clock.monotonic() - began < self._pace.lost:
                     wait(self._pace.poll)
@@ -193,7 +201,7 @@ class Lease:
         return None
 
     def _begin(self, found: StoredTask, place: str) -> bool:
-        before = self._clock.monotonic()
+        self._renewed = self._clock.monotonic()
         entry = found.entry
         at = change(
             self.store,
@@ -201,14 +209,16 @@ class Lease:
             found,
             state="running",
             attempt=entry.attempt + 1,
-            holder=secrets.token_hex(8),
+            holder=self._name,
             host=socket.gethostname(),
         )
-        if at is None:
-            return False
-        self._at, self._renewed, self._place = at, before, place
+        if at is not None:
+            self._hold(at, place)
+        return at is not None
+
+    def _hold(self, at: StoredTask, place: str) -> None:
+        self._at, self._place = at, place
         threading.Thread(target=self._keep, name="lease", daemon=True).start()
-        return True
 
     def _keep(self) -> None:
         """Renew the lease for as long as it is held, and notice when it is not."""
@@ -227,13 +237,17 @@ class Lease:
     def _is_held(self) -> bool:
         """True if the store has the task as this worker last put it there."""
         with self._moving:
-            return self._is_ours(self.store.refs(self._ref).get(self._ref))
+            return self._is_in_store()
+
+    def _is_in_store(self) -> bool:
+        return self._is_ours(self.store.refs(self._ref).get(self._ref))
 
     def _is_ours(self, commit: str | None) -> bool:
         """True if a commit is the last one of this worker's, also one that landed though the answer
         to its push was lost."""
-        if self._pending is not None and commit == self._pending.commit:
-            self._at, self._pending = self._pending, None
+        if commit in self._pending:
+            self._at = self._pending[commit]
+            self._pending.clear()
         return commit == self.stored.commit
 
     def _lose(self) -> None:
@@ -249,7 +263,8 @@ class Lease:
     def put(self, snapshot: TaskSnapshot, **changes: Any) -> None:
         """Put the task's present state into the store; that renews the lease. A store that can't
         be reached is waited for. Raises LeaseLostError."""
-        self._move(snapshot, patient=True, **changes)
+        with self._sent_ahead(snapshot):
+            self._move(snapshot, patient=True, **changes)
 
     @property
     def is_fresh(self) -> bool:
@@ -259,43 +274,79 @@ class Lease:
     def finish(self, snapshot: TaskSnapshot | None = None, **changes: Any) -> None:
         """Put the task's last state into the store, and hold it no longer. Raises
         LeaseLostError."""
-        self._move(snapshot, patient=True, **changes)
-        self._over.set()
+        with self._sent_ahead(snapshot):
+            self._move(snapshot, patient=True, **changes)
+            self._over.set()
 
     def fail(self, why: str) -> None:
         """Give the task back after a failure that is no task's. Raises LeaseLostError."""
         self.finish(**_without(self.stored.entry, why))
 
+    @contextmanager
+    def _sent_ahead(self, snapshot: TaskSnapshot | None) -> Generator[None]:
+        """Have what is new in a large snapshot in the store before the task's ref is moved to it:
+        until then the lease is renewed as ever. Raises LeaseLostError."""
+        if snapshot is not None:
+            self.store.bring(snapshot.new, snapshot.repository)
+        if snapshot is None or self.store.is_here or self._size(snapshot) < _LARGE:
+            yield
+            return
+        ref = f"{MADE}{self._ref.removeprefix(TASKS)}"
+        draft = CommitDraft("holdfast: on its way\n", works=snapshot.works, files=snapshot.files)
+        while True:
+            try:
+                self.store.send(ref, draft)
+                break
+            except StoreError:
+                if self._over.wait(self._pace.poll):
+                    raise LeaseLostError from None
+        try:
+            yield
+        finally:
+            with suppress(StoreError):
+                self.store.drop(ref)
+
+    def _size(self, snapshot: TaskSnapshot) -> int:
+        """The bytes of a snapshot that the store doesn't have."""
+        files = sum(len(data) for data in snapshot.files.values() if data)
+        return files + self.store.size(snapshot.works, _work(self.store, self.stored))
+
     def _move(
         self, snapshot: TaskSnapshot | None = None, *, patient: bool = False, **changes: Any
     ) -> None:
-        if snapshot is not None:
-            self.store.bring(snapshot.new, snapshot.repository)
         with self._moving:
-            if self.is_lost:
-                raise LeaseLostError
-            if self._pending is not None:
-                self._is_ours(self.store.refs(self._ref).get(self._ref))
-            at = self.stored
-            entry = msgspec.structs.replace(at.entry, number=at.entry.number + 1, **changes)
-            if snapshot is None:
-                works, files = _work(self.store, at), None
-            else:
-                entry = msgspec.structs.replace(entry, head=snapshot.head, place=self._place)
-                works, files = snapshot.works, snapshot.files
-            commit = self.store.commit(entry.to_message(), upon=at.commit, works=works, files=files)
-            self._pending = StoredTask(commit, entry)
-            while True:
-                before = self._clock.monotonic()
-                try:
-                    held = self.store.move({self._ref: (at.commit, commit)})
-                except StoreError:
-                    if not patient or self._over.wait(self._pace.poll):
-                        raise
-                    continue
-                break
-            if held:
-                self._at, self._renewed, self._pending = self._pending, before, None
-                return
+            while not self.is_lost:
+                if self._pending:
+                    self._patiently(self._is_in_store, patient=patient)
+                at = self.stored
+                entry = msgspec.structs.replace(at.entry, number=at.entry.number + 1, **changes)
+                if snapshot is None:
+                    works, files = _work(self.store, at), None
+                else:
+                    entry = msgspec.structs.replace(entry, head=snapshot.head, place=self._place)
+                    works, files = snapshot.works, snapshot.files
+                message = entry.to_message()
+                commit = self.store.commit(message, upon=at.commit, works=works, files=files)
+                self._pending[commit] = StoredTask(commit, entry)
+                if self._patiently(partial(self._push, at.commit, commit), patient=patient):
+                    return
+                if not self._patiently(self._is_in_store, patient=patient):
+                    break
         self._lose()
         raise LeaseLostError
+
+    def _push(self, old: str, commit: str) -> bool:
+        """Move the ref to a pending state. False where it was moved meanwhile."""
+        before = self._clock.monotonic()
+        if held := self.store.move({self._ref: (old, commit)}):
+            self._at, self._renewed = self._pending[commit], before
+            self._pending.clear()
+        return held
+
+    def _patiently(self, work: Callable[[], bool], *, patient: bool) -> bool:
+        while True:
+            try:
+                return work()
+            except StoreError:
+                if not patient or self._over.wait(self._pace.poll):
+                    raise

@@ -8,6 +8,7 @@ who move it, one fails. Every state of a task is a child of the one before: noth
     refs/holdfast/tasks/RUN/KEY     a task (see `entry`)
     refs/holdfast/questions/RUN/KEY what a task asks the person (see `question`)
     refs/holdfast/waits/KEY         what a server has asked all holders of one API key to wait
+    refs/holdfast/made/RUN/KEY      what a worker sends ahead of a large state, until that is there
 
 What a machine has read of a store elsewhere lies in a bare repository of its own, the mirror. A
 store by its path is its own mirror: git's plumbing works on it, and nothing is sent.
@@ -24,28 +25,30 @@ from typing import Final
 
 from tui.batch.cluster.entry import TaskEntry, entry_of
 from tui.batch.cluster.ssh_command import ssh_command
+from tui.batch.cluster.stale_locks import remove_stale
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError, os_error_as
 from tui.core.files import locked
-from tui.core.git.door import GitError, git
+from tui.core.git.door import GitError, LockedError, git
 
 RUNS: Final = "refs/holdfast/runs/"
 TASKS: Final = "refs/holdfast/tasks/"
 QUESTIONS: Final = "refs/holdfast/questions/"
 WAITS: Final = "refs/holdfast/waits/"
-_MADE: Final = "refs/holdfast/made/"
+MADE: Final = "refs/holdfast/made/"
 _NONE: Final = "0" * 40
 _NOBODY: Final = "holdfast <holdfast@localhost>"
-_GIVES_ALL: Final = "uploadpack.allowAnySHA1InWant"
-_NOT_GIVEN: Final = "request for unadvertised object"
-"""Over ssh git speaks its older protocol where sshd doesn't take GIT_PROTOCOL: then a commit that a
-ref has left meanwhile is given only where the repository says so."""
 _FETCH: Final = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc")
+_MOVED: Final = "lock ref '"
 _ABSENT: Final = ("to be a git repository", "not a git repository")
 
 
 class StoreError(HoldfastError):
     """The store can't be reached, or isn't one."""
+
+
+class NoStoreError(StoreError):
+    """There is no repository at the store's address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +87,15 @@ class TaskStore:
 
     address: str
     mirror: Path
+    notes: list[str] = field(default_factory=list[str], compare=False)
+    """What was done about the store, in sentences that nobody has said yet."""
 
     @classmethod
     def at(cls, address: str, folder: Path) -> TaskStore:
         """The store at a whole address, with its mirror in a folder. Raises StoreError."""
         if Path(address).is_absolute():
+            with os_error_as(StoreError, f"Can't make {folder}"):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             return cls(address, Path(address))
         store = cls(address, folder / "mirror.git")
         if not (store.mirror / "HEAD").is_file():
@@ -97,6 +104,11 @@ class TaskStore:
                 with locked(folder):
                     _make_bare(store.mirror)
         return store
+
+    @staticmethod
+    def is_known(folder: Path) -> bool:
+        """True if a folder is that of a store which was used from here."""
+        return folder.is_dir()
 
     @property
     def is_here(self) -> bool:
@@ -140,7 +152,7 @@ class TaskStore:
                 lines = (
                     f"update {ref} {new} {old or _NONE}\n" for ref, (old, new) in moves.items()
                 )
-                self._git("update-ref", "--stdin", stdin="".join(lines))
+                self._reach("update-ref", "--stdin", stdin="".join(lines))
             else:
                 self._reach(*words)
         except StoreError:
@@ -153,18 +165,46 @@ class TaskStore:
             return False
         return True
 
-    def fetch(self, commits: Iterable[str], *, into: Path | None = None) -> None:
-        """Bring commits, with all that belongs to them, into the mirror, or into another
-        repository. Raises StoreError."""
-        wanted = list(dict.fromkeys(commits)) if into or not self.is_here else []
-        for begin in range(0, len(wanted), 200):
-            self._reach(*_FETCH, self.address, *wanted[begin : begin + 200], folder=into)
+    def size(self, commits: Iterable[str], known: Sequence[str]) -> int:
+        """The bytes of commits of the mirror, with all that belongs to them, that aren't among what
+        runs begin from and `known` ones. Raises StoreError."""
+        words = ("rev-list", "--ignore-missing", "--objects", "--disk-usage")
+        trees = (f"{one}^{{tree}}" for one in known)
+        return int(self._git(*words, *commits, "--not", f"--glob={RUNS}*", *known, *trees))
+
+    def send(self, ref: str, draft: CommitDraft) -> None:
+        """Send a commit ahead, to a ref of the sender's own: what is pushed next is small where it
+        has the same files and parents, until the ref is dropped. Raises StoreError."""
+        (commit,) = self.commits([draft])
+        self._reach("push", "-q", "--no-verify", self.address, f"+{commit}:{ref}")
+
+    def drop(self, ref: str) -> None:
+        """Remove a ref of the sender's own. Raises StoreError."""
+        self._reach("push", "-q", "--no-verify", self.address, f":{ref}")
+
+    def fetch(self, refs: Mapping[str, str]) -> None:
+        """Bring refs into the mirror, each with the commit that it had as it was seen: one that has
+        moved since has that in its past. What is there already isn't sent. Raises StoreError."""
+        pairs = [] if self.is_here else [f"+{ref}:{ref}" for ref in refs]
+        for begin in range(0, len(pairs), 200):
+            words = (*_FETCH, self.address, *pairs[begin : begin + 200])
+            try:
+                self._reach(*words)
+            except StoreError as error:
+                if _MOVED not in error.message:
+                    raise
+                self._reach(*words)  # another process fetched it at the same time
 
     def bring(self, commits: Iterable[str], repository: Path) -> None:
         """Bring commits, with all that belongs to them, from a repository on this machine into the
         mirror. Raises StoreError."""
         if wanted := list(dict.fromkeys(commits)):
-            self._git(*_FETCH, str(repository), *wanted, env={"GIT_ALLOW_PROTOCOL": "file"})
+            self._git(*_FETCH, str(repository), *wanted, env=_reaching())
+
+    def copy(self, commits: Iterable[str], into: Path) -> None:
+        """Bring commits of the mirror, with all that belongs to them, into another repository on
+        this machine. Raises StoreError."""
+        self._git(*_FETCH, str(self.mirror), *commits, env=_reaching(), folder=into)
 
     def keep(self, ref: str, commit: str) -> None:
         """Note in the mirror that it has a commit: what is fetched later comes without what belongs
@@ -173,14 +213,14 @@ class TaskStore:
             self._git("update-ref", ref, commit)
 
     def base(self, commit: str, place: Path) -> Path:
-        """Make the bare repository at a place, with a commit and all before it and nothing else.
-        Returns the place. Raises StoreError."""
+        """Make the bare repository at a place, with a commit of the mirror and all before it and
+        nothing else. Returns the place. Raises StoreError."""
         with os_error_as(StoreError, f"Can't make {place}"):
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with locked(place.parent):
                 _make_bare(place)
                 if commit not in self._git("for-each-ref", "--format=%(objectname)", folder=place):
-                    self.fetch([commit], into=place)
+                    self.copy([commit], place)
                     self._git("update-ref", "refs/heads/base", commit, folder=place)
         return place
 
@@ -199,7 +239,7 @@ class TaskStore:
 
     def commits(self, drafts: Iterable[CommitDraft]) -> list[str]:
         """Make commits in the mirror, at once, and return their ids. Raises StoreError."""
-        ref = f"{_MADE}{secrets.token_hex(8)}"
+        ref = f"{MADE}{secrets.token_hex(8)}"
         parts = [b"".join(draft.parts(ref)) for draft in drafts]
         end = f"reset {ref}\nfrom {_NONE}\n\n".encode()
         words = ("fast-import", "--quiet", "--date-format=now")
@@ -278,24 +318,34 @@ class TaskStore:
 
     # Git
 
-    def _reach(self, *words: str, folder: Path | None = None) -> str:
+    def _reach(self, *words: str, stdin: str = "") -> str:
         try:
-            return self._git(*words, env=_reaching(), folder=folder)
+            return self._git(*words, stdin=stdin, env=_reaching())
         except StoreError as error:
             path = shlex.quote(self._path)
+            if isinstance(error.__cause__, LockedError):
+                self._unlock(error.__cause__.file)
+                return self._git(*words, stdin=stdin, env=_reaching())
             absent = self.is_here and not (self.mirror / "HEAD").exists()
             if absent or any(one in error.message for one in _ABSENT):
-                raise StoreError(
+                raise NoStoreError(
                     f"There is no git repository at {self.address}.",
-                    hint=f"Make it where it is to be: git init --bare {path} && "
-                    f"git -C {path} config {_GIVES_ALL} true",
-                ) from error
-            if _NOT_GIVEN in error.message:
-                raise StoreError(
-                    f"The store {self.address} gives away the newest states only.",
-                    hint=f"Where it is: git -C {path} config {_GIVES_ALL} true",
+                    hint=f"Make it where it is to be: git init --bare {path}",
                 ) from error
             raise
+
+    def _unlock(self, lock: str) -> None:
+        """Remove the lock that a killed git left in the store or the mirror. Raises StoreError
+        where it isn't known to be one, or is out of reach."""
+        here = [self.mirror, *([Path(self.address)] if Path(self.address).is_absolute() else [])]
+        file = Path(os.path.normpath(lock))
+        if any(remove_stale(Path(os.path.realpath(place)), file) for place in here):
+            self.notes.append(f"A git that was killed had left {file}; it is removed.")
+            return
+        raise StoreError(
+            f"The store is locked: {lock} exists.",
+            hint="If that stays so, a git was killed there: remove that file where the store is.",
+        )
 
     @property
     def _path(self) -> str:
@@ -325,6 +375,8 @@ def _reaching() -> dict[str, str]:
 
 def whole_address(address: str) -> str:
     """The address of a store as every machine takes it. Raises StoreError for what is none."""
+    if address.startswith("-"):
+        raise StoreError(f"{address} is no address of a store.")
     if "://" not in address and ":" not in address.partition("/")[0]:
         return str(Path(address).expanduser().absolute())
     if "://" in address and not address.startswith("ssh://"):
@@ -335,12 +387,13 @@ def whole_address(address: str) -> str:
 
 
 def _make_bare(place: Path) -> None:
-    """Make a bare repository whose objects are kept though no branch has them."""
+    """Make a bare repository whose objects are kept though no branch has them, and given to other
+    repositories on this machine."""
     if (place / "HEAD").exists():
         return
     try:
         git(place.parent, "init", "-q", "--bare", str(place))
-        for key, value in (("gc.auto", "0"), (_GIVES_ALL, "true")):
+        for key, value in (("gc.auto", "0"), ("uploadpack.allowAnySHA1InWant", "true")):
             git(place, "config", key, value, env={"GIT_DIR": str(place)})
     except GitError as error:
         raise StoreError(error.message, hint=error.hint) from error

@@ -12,6 +12,7 @@ import ctypes
 import fcntl
 import json
 import os
+import pwd
 import shutil
 import signal
 import sys
@@ -24,11 +25,14 @@ from typing import Any, Final
 
 import tui
 from tui.agent.confined_programs import confinement_of
+from tui.agent.limits import Spent
 from tui.app import unattended_commands as unattended
 from tui.app.options.arguments import Options
 from tui.app.packs.pack import default_name, pack
 from tui.batch.cluster.asking import StoreApprover
-from tui.batch.cluster.entry import ActiveTask
+from tui.batch.cluster.budget import TaskBill
+from tui.batch.cluster.entry import ActiveTask, TaskEntry
+from tui.batch.cluster.hard_end import EXIT_STOPPED, end_by_force, signals_for_sure
 from tui.batch.cluster.lease import (
     Lease,
     LeaseLostError,
@@ -39,41 +43,40 @@ from tui.batch.cluster.lease import (
     ref_of,
     refuse,
 )
+from tui.batch.cluster.reaching import UnreachableError, reached
 from tui.batch.cluster.run_spec import BOOT_FILE, RunSpec, python_version, spec_of
 from tui.batch.cluster.task_store import RUNS, TASKS, StoreError, TaskStore, whole_address
 from tui.batch.cluster.waits import SharedWaits
 from tui.batch.cluster.workplace import TaskSnapshot, Workplace
 from tui.batch.composition import RunComposition
-from tui.batch.events import BatchEvent, FromAgent, TaskStarted
+from tui.batch.events import BatchEvent, TaskStarted
 from tui.batch.plan import RunPlan, plan
 from tui.batch.runner import Runner
+from tui.batch.state import RunFolder
 from tui.core.clock import Clock
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import CredentialsError, HoldfastError, ProviderError, UsageError, os_error_as
-from tui.core.facts import RequestPaid
 from tui.core.paths import Folders, folders
 from tui.core.process_birth import born
-from tui.core.signals import heeded_signals
 from tui.core.standard_output import note, print_text
 from tui.permissions.gate import RulesOnly
-from tui.provider.base import Provider, Request, StreamPart
+from tui.provider.base import Completed, Provider, Request, StreamPart
 from tui.provider.prices import price_of
 from tui.provider.provider_wrapper import ProviderWrapper
 from tui.tokens.estimate import request_weight
 
 EXIT_DONE: Final = 0
+EXIT_UNREACHABLE: Final = 74
+"""This machine doesn't reach the store."""
 EXIT_REFUSED: Final = 75
 """This machine can't take tasks of the run."""
 EXIT_LOST: Final = 76
 """Another worker has the task, or it was cancelled."""
-EXIT_STOPPED: Final = 143
 PACKS: Final = "packs"
 """The folder of the finished task's sessions in the store."""
 _MARGIN: Final = 1.3
 """Tokens of a request may be so many times the estimate."""
-_END_S: Final = 20.0
-"""Seconds that a stopped run has for ending its commands."""
 _PDEATHSIG: Final = 1
 
 
@@ -88,17 +91,30 @@ def run(options: Options) -> int:
         raise UsageError("holdfast work needs RUN/TASK and --store.")
     _die_with_parent()
     usual = folders()
-    address = whole_address(options.batch.store)
-    place = private_place(scratch_folder(options), address)
-    store = TaskStore.at(address, place)
-    ref = ref_of(run_name, key)
     try:
-        with _alone(place / run_name / key, store, ref):
-            code = asyncio.run(_work(store, run_name, key, place, usual))
-            _sweep(store, run_name, place / run_name)
-            return code
+        address = whole_address(options.batch.store)
+        place = private_place(scratch_folder(options), address)
+        return _run_in(place, TaskStore.at(address, place), run_name, key, usual)
     except LeaseLostError:
         return EXIT_LOST
+    except UnreachableError as error:
+        note(str(error))
+        return EXIT_UNREACHABLE
+    except StoreError as error:
+        note(f"Not taken: {error}")
+        return EXIT_REFUSED
+
+
+def _run_in(place: Path, store: TaskStore, run: str, key: str, usual: Folders) -> int:
+    """Work on a task in the folder of its store. Returns the exit code; raises HoldfastError,
+    LeaseLostError."""
+    ref = ref_of(run, key)
+    try:
+        with _alone(place / run / key, store, ref):
+            code = asyncio.run(_work(store, run, key, place, usual))
+            with suppress(StoreError, OSError):  # the next one does it
+                _sweep(store, run, place / run)
+            return code
     except (RefusedError, CredentialsError) as error:
         refuse(store, ref, str(error))
         note(f"Not taken: {error}")
@@ -120,9 +136,23 @@ def private_place(scratch: Path, address: str) -> Path:
     with os_error_as(StoreError, f"Can't make {scratch}"):
         scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = scratch.lstat()
-    if found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise StoreError(f"{scratch} isn't yours alone.", hint="Name another folder: --scratch DIR")
+    if found.st_uid != os.getuid():
+        raise StoreError(
+            f"{scratch} belongs to {_owner(found.st_uid)}.",
+            hint="Have it removed, or name another folder: --scratch DIR",
+        )
+    if found.st_mode & 0o077:
+        raise StoreError(
+            f"{scratch} is open to others.",
+            hint=f"Close it (chmod 700 {scratch}), or name another folder: --scratch DIR",
+        )
     return Path(os.path.realpath(scratch)) / sha256(address.encode()).hexdigest()[:12]
+
+
+def _owner(uid: int) -> str:
+    with suppress(KeyError):
+        return pwd.getpwuid(uid).pw_name
+    return f"the user {uid}"
 
 
 @contextmanager
@@ -168,27 +198,29 @@ def _die_with_parent() -> None:
 async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folders) -> int:
     """Take the task and work on it to its end. Returns the exit code."""
     ref, run_ref = ref_of(run, key), f"{RUNS}{run}"
-    run_commit = await asyncio.to_thread(lambda: store.refs(run_ref).get(run_ref))
+    clock = SuspendAwareClock()
+    refs = await reached(lambda: store.refs(run_ref), clock)
+    run_commit = refs.get(run_ref)
     if run_commit is None:
         raise StoreError(f"The store has no run {run}.")
-    await asyncio.to_thread(store.fetch, [run_commit])
-    await asyncio.to_thread(store.keep, run_ref, run_commit)
+    await reached(lambda: store.fetch({run_ref: run_commit}), clock)
     spec = spec_of(await asyncio.to_thread(store.message, run_commit))
     _check_versions(spec)
     workplace = Workplace(place / run / key, spec)
-    job, clock = _Job(asyncio.get_running_loop()), SuspendAwareClock()
+    job = _Job(asyncio.get_running_loop())
     job.lease = lease = Lease(store, ref, LeasePace(spec.lease_s), clock, job)
     job.workplace = workplace
-    ending = asyncio.create_task(_hard_end(job))
     try:
-        with heeded_signals(job.stop):
+        with signals_for_sure(job.stop):
             return await _hold(job, store, run_commit, usual, clock)
     except LeaseLostError:
         return EXIT_LOST
-    except (RefusedError, UsageError, CredentialsError) as error:
+    except (RefusedError, UnreachableError, UsageError, CredentialsError) as error:
         if lease.is_held:
             with suppress(LeaseLostError):
                 lease.finish(state="waiting", holder="", attempt=lease.stored.entry.attempt - 1)
+        if isinstance(error, UnreachableError):
+            raise
         raise RefusedError(error.message, hint=error.hint) from error
     except HoldfastError as error:
         if lease.is_held:
@@ -196,23 +228,24 @@ async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folder
                 lease.fail(error.message)
         raise
     finally:
-        ending.cancel()
+        for text in store.notes:
+            _say(text)
 
 
 async def _hold(job: _Job, store: TaskStore, run_commit: str, usual: Folders, clock: Clock) -> int:
     """Take the task, and work on it in its folder. Raises LeaseLostError, HoldfastError."""
     lease, workplace = job.lease, job.workplace
-    found = await asyncio.to_thread(lease.take, str(workplace.place))
+    found = await reached(lambda: lease.take(str(workplace.place)), clock)
     if found is None:
         return EXIT_LOST
     if not job.stopped:
         await _end_leftovers(workplace.folders(usual), clock)
-        goes_on = await asyncio.to_thread(
-            workplace.make, store, run_commit, found.commit, found.entry
+        goes_on = await reached(
+            lambda: workplace.make(store, run_commit, found.commit, found.entry), clock
         )
         key, why = found.entry.key, _why_again(found, workplace, goes_on=goes_on)
         _say(why or f"Task {key} {'goes on where it was' if goes_on else 'begins'}.")
-        planned = await asyncio.to_thread(_planned, workplace, usual, found.entry.remaining_usd)
+        planned = await asyncio.to_thread(_planned, workplace, usual, found.entry)
         await _check_sandbox(workplace.spec, planned)
         if key_used := planned.launch.access.key:
             job.waits = SharedWaits(store, workplace.spec.run, key_used, clock)
@@ -221,8 +254,8 @@ async def _hold(job: _Job, store: TaskStore, run_commit: str, usual: Folders, cl
         entry = lease.stored.entry
         back: dict[str, Any] = {
             "ended": f"stopped by a signal on {entry.host}",
-            "spent_usd": job.spent if job.requests else entry.spent_usd,
-            "reserved_usd": entry.reserved_usd + job.asked_usd,
+            "spent_usd": job.bill.spent_usd if job.requests else entry.spent_usd,
+            "reserved_usd": entry.reserved_usd + job.bill.next_usd,
             "next_usd": 0.0,
         }
         await asyncio.to_thread(lambda: lease.finish(state="waiting", holder="", **back))
@@ -267,10 +300,12 @@ async def _end_leftovers(home: Folders, clock: Clock) -> None:
         raise RefusedError(f"Can't stop a command of the last worker: {failed[0]}.")
 
 
-def _planned(workplace: Workplace, usual: Folders, most: float | None) -> RunPlan:
-    """The run of this task alone, which may cost `most`: its state says that all others are done.
-    Blocks."""
-    spec = workplace.spec
+def _planned(workplace: Workplace, usual: Folders, entry: TaskEntry) -> RunPlan:
+    """The run of this task alone: its state says that all others are done. Blocks."""
+    spec, most = workplace.spec, entry.remaining_usd
+    if most is not None:  # what tasks of the state have cost counts there, too
+        state = RunFolder(workplace.target).load()
+        most += sum(task.cost_usd or 0.0 for task in state.tasks) if state else 0.0
     script = Path(spec.script) if spec.script else None
     options = Options(command="run").having(
         tasks=workplace.task_file,
@@ -298,7 +333,7 @@ async def _run(
 ) -> None:
     """Work through the task, and put its result into the store, unless it was stopped. Raises
     LeaseLostError, RefusedError."""
-    job.requests, job.spent = found.entry.requests, found.entry.spent_usd
+    job.requests, job.bill = found.entry.requests, TaskBill(found.entry.spent_usd)
     job.prices = planned.launch.config.prices
     spec, redact = job.workplace.spec, planned.launch.config.redact == "record"
     asking = StoreApprover(store, spec.run, job, clock, redact=redact)
@@ -322,8 +357,14 @@ async def _run(
     if job.stopped:
         return
     last = await asyncio.to_thread(_last, job, planned.launch.folders, clock)
-    done = {"state": "done", "spent_usd": job.spent, "requests": job.requests, "next_usd": 0.0}
-    await asyncio.to_thread(lambda: job.lease.finish(last, ended="", **done))
+    done: dict[str, Any] = {
+        "state": "done",
+        "spent_usd": job.bill.spent_usd,
+        "reserved_usd": job.lease.stored.entry.reserved_usd + job.bill.next_usd,
+        "requests": job.requests,
+        "next_usd": 0.0,
+    }
+    await asyncio.to_thread(lambda: job.lease.finish(last, ended=runner.reason, **done))
     spare = not any(
         one.state == "running" for one in unattended.unattended_commands(planned.launch.folders)
     )
@@ -335,17 +376,11 @@ def _sweep(store: TaskStore, run: str, folder: Path) -> None:
     places = [path for path in folder.iterdir() if path.is_dir()]
     refs = store.refs(f"{TASKS}{run}/") if places else {}
     for path in places:
-        if commit := refs.get(ref_of(run, path.name)):
-            store.fetch([commit])
+        ref = ref_of(run, path.name)
+        if commit := refs.get(ref):
+            store.fetch({ref: commit})
             if store.entry(commit).is_over:
                 shutil.rmtree(path, ignore_errors=True)
-
-
-async def _hard_end(job: _Job) -> None:
-    """End the process where a stopped run doesn't come to its end."""
-    await job.stopping.wait()
-    await asyncio.sleep(_END_S)
-    os.killpg(0, signal.SIGKILL) if os.getpgrp() == os.getpid() else os._exit(EXIT_STOPPED)
 
 
 def _last(job: _Job, home: Folders, clock: Clock) -> TaskSnapshot:
@@ -368,9 +403,7 @@ class _Job:
     runner: Runner | None = None
     stopped: bool = False
     requests: int = 0
-    spent: float | None = 0.0
-    asked_usd: float = 0.0
-    """The most that the answer to the last request may cost, until it is paid."""
+    bill: TaskBill = field(default_factory=TaskBill)
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
     waits: SharedWaits | None = None
     active: ActiveTask | None = None
@@ -387,6 +420,7 @@ class _Job:
 
     def lose(self) -> None:
         """The task is somebody else's: nothing more is done for it."""
+        end_by_force()
         _say("The lease is lost: another worker has the task, or it was cancelled.")
         self.loop.call_soon_threadsafe(self._end)
 
@@ -406,32 +440,35 @@ class _Job:
             self.runner.stop()
 
     def see(self, event: BatchEvent) -> None:
-        """Take in what the run publishes, and print it."""
+        """Print what the run publishes."""
         if isinstance(event, TaskStarted):
             self.active = ActiveTask(event.task, event.session_id)
-        if isinstance(event, FromAgent) and isinstance(event.event, RequestPaid):
-            usd, self.asked_usd = event.event.usd, 0.0
-            self.spent = None if usd is None or self.spent is None else self.spent + usd
         _say(json.dumps(event.to_json(), ensure_ascii=True, separators=(",", ":")))
 
-    async def ready(self, request: Request) -> None:
-        """Return once the store has all that was done so far, and nobody can have the task
-        instead. Never returns where it is lost."""
+    async def ready(self, request: Request) -> int:
+        """Return the request's number in the bill once the store has all that was done so far, and
+        nobody can have the task instead. Never returns where it is lost."""
+        number = 0
         try:
             async with self._putting:
                 if not self.stopped:
-                    await asyncio.to_thread(self._put, request)
+                    self.requests += 1
+                    number = self.bill.ask(_dearest(request, self.prices))
+                    await asyncio.to_thread(self._put, self.bill.spent_usd, self.bill.next_usd)
                 await self._keep_fresh()
             if self.waits is not None and (wait_s := self.waits.remaining_s(request.model)):
                 await asyncio.sleep(wait_s)
                 await self._keep_fresh()
         except LeaseLostError:
             await asyncio.Event().wait()  # until the run, which ends now, cancels it
+        return number
 
     async def _keep_fresh(self) -> None:
         while not self.lease.is_fresh:
-            with suppress(StoreError):
+            try:
                 await asyncio.to_thread(self.lease.renew)
+            except StoreError:
+                await asyncio.sleep(1.0)
 
     async def limited(self, model: str, wait_s: float) -> None:
         """Tell the other workers that the server has asked to wait. No failure of that counts."""
@@ -439,15 +476,13 @@ class _Job:
             with suppress(StoreError):
                 await asyncio.to_thread(self.waits.tell, model, wait_s)
 
-    def _put(self, request: Request) -> None:
-        self.requests += 1
+    def _put(self, spent_usd: float | None, next_usd: float) -> None:
         snapshot = self.workplace.snapshot(self.lease.store)
-        self.asked_usd = _dearest(request, self.prices)
         self.lease.put(
             snapshot,
             requests=self.requests,
-            spent_usd=self.spent,
-            next_usd=self.asked_usd,
+            spent_usd=spent_usd,
+            next_usd=next_usd,
             active=self.active,
         )
         self.workplace.stored(snapshot)
@@ -470,12 +505,17 @@ class _StoredFirst(ProviderWrapper):
         self._job = job
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
-        await self._job.ready(request)
+        bill, prices = self._job.bill, self._job.prices
+        number = await self._job.ready(request)
         try:
             async with aclosing(self._provider.stream(request)) as parts:
                 async for part in parts:
+                    if isinstance(part, Completed):
+                        price = price_of(part.model, prices)
+                        bill.settle(number, Spent.on(part.usage, price).usd)
                     yield part
         except ProviderError as error:
+            bill.settle(number)
             if error.error_class == "rate_limit" and error.retry_after:
                 await self._job.limited(request.model, error.retry_after)
             raise

@@ -36,6 +36,7 @@ from tui.core.git.snapshot import changed_paths, commit_tree, paths_between, put
 from tui.core.paths import Folders
 from tui.core.private_files import private_folder
 from tui.core.workspace import PRIVATE_DIR
+from tui.keeper.folder import ENDS_HERE
 from tui.session.checkpoints.scratch import remove_tree
 
 _REFS: Final = "refs.json"
@@ -144,6 +145,8 @@ class Workplace:
         self._write(self.task_file, store.read(run, TASK_FILE))
         if self.spec.boot:
             self._write(self.target / PRIVATE_DIR / BOOT_FILE, store.read(run, BOOT_FILE))
+        # a killed worker's commands would work on beside those of the next one, elsewhere
+        self._write(self.place / "data" / "running" / ENDS_HERE, b"")
         return goes_on
 
     def snapshot(self, store: TaskStore) -> TaskSnapshot:
@@ -222,7 +225,7 @@ class Workplace:
                 settings += f"\t{key} = {_quoted(value)}\n"
         self._write(inside / "config", os.fsencode(settings))
         if works:
-            store.fetch(works, into=top)
+            store.copy(works, top)
         git(top, "update-ref", f"refs/heads/{branch}", start)
         return Checkout.of(top)
 

@@ -27,6 +27,7 @@ _WORK_S: Final = 1800.0
 """For commands that read or write many files; a pipe in the place of a file has no end."""
 _LOCK_TRIES: Final = 20
 _LOCK_WAIT_S: Final = 0.25
+_LOCK: Final = late_pattern(r"Unable to create '([^'\n]+\.lock)': File exists\.")
 _PLACES: Final = late_pattern(
     r"GIT_(?!AUTHOR_|COMMITTER_|CONFIG_(GLOBAL|SYSTEM|NOSYSTEM)$|EXEC_PATH$)"
 )
@@ -65,6 +66,14 @@ _RUN_MORE: Final = frozenset({"-S", "-u", "--filters", "--textconv"})
 
 class GitError(HoldfastError):
     """Git refused, or is missing."""
+
+
+class LockedError(GitError):
+    """Another git is at work in the repository, or was killed there: it has the lock `file`."""
+
+    def __init__(self, message: str, file: str) -> None:
+        super().__init__(message)
+        self.file = file
 
 
 class NoGitError(GitError):
@@ -159,16 +168,17 @@ def _alone(env: Mapping[str, str] | None) -> dict[str, str]:
 def _run(where: Path, args: tuple[str, ...], env: Mapping[str, str], stdin: str = "") -> str:
     if not where.is_dir():
         raise GitError(f"{shorten(where)} is gone.", hint="It was removed or moved.")
-    message = ""
+    line, file = "", ""
     for _ in range(_LOCK_TRIES):
         done = _done(where, args, env, os.fsencode(stdin))
         if not done.returncode:
             return os.fsdecode(done.stdout)
         message = refusal(done)
-        if ".lock': File exists" not in message:
-            break
+        if (lock := _LOCK.search(message)) is None:
+            raise GitError(f"git {args[0]} failed: {_reason(message)}")
+        line, file = lock[0], lock[1]
         sleep(_LOCK_WAIT_S)
-    raise GitError(f"git {args[0]} failed: {_reason(message)}")
+    raise LockedError(f"git {args[0]} failed: {line}", file)
 
 
 def _reason(message: str) -> str:

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Final
 
 from tui.batch.cluster.engines.port import EngineError, Life
+from tui.batch.cluster.hard_end import EXIT_STOPPED
 from tui.batch.cluster.ssh_command import ssh_command
-from tui.batch.cluster.worker import EXIT_DONE, EXIT_LOST, EXIT_REFUSED, EXIT_STOPPED
+from tui.batch.cluster.worker import EXIT_DONE, EXIT_LOST, EXIT_REFUSED, EXIT_UNREACHABLE
 from tui.core.clock import Clock
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import UsageError, os_error_as
@@ -34,6 +35,7 @@ _OPTIONS: Final = ("-T", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=n
 _END_S: Final = 25.0
 """Seconds that workers have for ending their commands and giving their tasks back."""
 _WORKED: Final = frozenset({EXIT_DONE, EXIT_LOST, EXIT_STOPPED})
+_SAID: Final = frozenset({EXIT_REFUSED, EXIT_UNREACHABLE})
 _NO_CONNECTION: Final = 255
 _NO_PROGRAM: Final = frozenset({126, 127})
 _REST_S: Final = 5.0
@@ -170,7 +172,7 @@ class SshEngine:
                 "or say where it is: --remote COMMAND"
             )
         else:
-            failed = "" if code == EXIT_REFUSED else f"a worker failed ({code}): "
+            failed = "" if code in _SAID else f"a worker failed ({code}): "
             host.why = f"{host.name}: {failed}{_last_line(worker.log)}"
         _add(worker.errors, host.why)
         now = self.clock.monotonic()
