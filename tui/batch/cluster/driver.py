@@ -23,7 +23,6 @@ from tui.batch.cluster.entry import TaskEntry
 from tui.batch.cluster.lease import (
     LeasePace,
     StoredTask,
-    SuspendAwareClock,
     change,
     lost,
     ref_of,
@@ -64,7 +63,8 @@ _ENDS: Final = (
 
 
 class PlacedRunner:
-    """Runs one task file on an `engine`'s machines. `stop` and `leave` may be called meanwhile."""
+    """Runs one task file on an `engine`'s machines. `stop` and `leave` may be called meanwhile.
+    `clock`: one whose seconds pass while this machine sleeps, since leases run on then."""
 
     def __init__(
         self,
@@ -83,7 +83,6 @@ class PlacedRunner:
         self._confined = confined
         self._merging = MergeQueue(planned.worktrees)
         self._pace = LeasePace(planned.launch.config.batch.lease_s)
-        self._lease_clock = SuspendAwareClock()
         self._stop = asyncio.Event()
         self._leaving = False
         self._seen: dict[str, tuple[StoredTask, float]] = {}
@@ -266,9 +265,19 @@ class PlacedRunner:
             await asyncio.to_thread(self._free_lost, placed)
             await asyncio.to_thread(self._start_more, placed)
             self._judge_refusals(found)
-            waiting = asyncio.ensure_future(self._stop.wait())
-            await asyncio.wait({waiting}, timeout=LOOK_S)
-            waiting.cancel()
+            await self._pause()
+
+    async def _pause(self) -> None:
+        """Wait until the next look, or until the run is stopped."""
+        pause = asyncio.ensure_future(self._clock.sleep(LOOK_S))
+        stop = asyncio.ensure_future(self._stop.wait())
+        try:
+            done, _ = await asyncio.wait({pause, stop}, return_when=asyncio.FIRST_COMPLETED)
+            for one in done:
+                one.result()
+        finally:
+            for one in (pause, stop):
+                one.cancel()
 
     def _tell_begun(
         self, book: RunStore, placed: PlacedRun, found: Mapping[str, StoredTask]
@@ -301,27 +310,27 @@ class PlacedRunner:
         except StoreError as error:
             self._say(f"The store can't be reached; it is tried again. {error}")
             return {key: found for key, (found, _) in self._seen.items()}
-        at = self._lease_clock.monotonic()
+        at = self._clock.monotonic()
         if at - self._last_read > max(self._pace.lost / 3, 5 * LOOK_S):
             # it slept: nobody saw whether they moved
             self._seen = {key: (one, at) for key, (one, _) in self._seen.items()}
         self._last_read = at
         for key, commit in now.items():
             if commit in entries:
-                self._seen[key] = StoredTask(commit, entries[commit]), self._lease_clock.monotonic()
+                self._seen[key] = StoredTask(commit, entries[commit]), self._clock.monotonic()
         return {key: self._seen[key][0] for key in placed.keys if key in self._seen}
 
     def _free_lost(self, placed: PlacedRun) -> None:
         """Take tasks from workers that have been still for too long, and end these, wherever the
         engine still has them."""
         for key, (stored, since) in [*self._seen.items()]:
-            still_s = self._lease_clock.monotonic() - since
+            still_s = self._clock.monotonic() - since
             if stored.entry.state != "running" or still_s <= self._pace.lost:
                 continue
             with suppress(StoreError):
                 ref = ref_of(placed.run, key)
                 if now := lost(self._store, ref, stored, "the worker was gone"):
-                    self._seen[key] = now, self._lease_clock.monotonic()
+                    self._seen[key] = now, self._clock.monotonic()
                     self._say(f"Task {key}: {now.entry.ended}.")
                     if handle := self._handles.pop(key, ""):
                         with suppress(EngineError):
@@ -358,7 +367,7 @@ class PlacedRunner:
                 continue
             if len(self._handles) + len(wanted) >= self._engine.slots:
                 break
-            if not self._starts.is_due(entry, self._lease_clock.monotonic()):
+            if not self._starts.is_due(entry, self._clock.monotonic()):
                 continue
             cap = budget.cap_of(entry)
             if cap is not None and cap <= 0:
@@ -369,10 +378,10 @@ class PlacedRunner:
                 capped = change(self._store, ref_of(placed.run, key), stored, cap_usd=cap)
                 if capped is None:
                     continue  # somebody has it
-                self._seen[key] = capped, self._lease_clock.monotonic()
+                self._seen[key] = capped, self._clock.monotonic()
             budget.reserve(entry, cap)
             wanted[key] = ["work", f"{placed.run}/{key}", "--store", self._store.address]
-            self._starts.note(entry, self._lease_clock.monotonic())
+            self._starts.note(entry, self._clock.monotonic())
         return wanted
 
     def _limit(self, placed: PlacedRun) -> float | None:
