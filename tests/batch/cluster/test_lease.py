@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +23,7 @@ from tui.batch.cluster.lease import (
     read_task,
     refuse,
 )
-from tui.batch.cluster.task_store import TASKS, TaskStore
+from tui.batch.cluster.task_store import TASKS, StoreError, TaskStore
 from tui.batch.cluster.workplace import TaskSnapshot
 from tui.core.clock import SystemClock
 
@@ -167,3 +169,72 @@ def test_the_work_of_one_state_stays_in_the_next(
     assert store.read(found.commit, "private/x") == b"1"
     assert (found.entry.head, found.entry.place) == (commit, "/place")
     assert found.entry.spent_usd == 0.5
+
+
+@dataclass(frozen=True)
+class Gone(TaskStore):
+    """A store that can't be reached for so many tries of the main thread's."""
+
+    tries: list[None]
+
+    def _reach(self, *words: str, **given: Any) -> str:
+        if self.tries and threading.current_thread() is threading.main_thread():
+            self.tries.pop()
+            raise StoreError("The network is gone.")
+        return super()._reach(*words, **given)
+
+
+def test_a_store_that_is_gone_when_it_is_renewed_and_put_is_waited_for(
+    store: TaskStore, tmp_path: Path
+) -> None:
+    gone = Gone(store.address, store.mirror, [])
+    one = Lease(gone, REF, LeasePace(0.2), Hand(), Holder([]))
+    assert taken(one)
+    gone.tries.extend([None] * 6)
+    with pytest.raises(StoreError):
+        one.renew()
+    commit = store.commit("work")
+    one.put(TaskSnapshot({}, (commit,), commit, store.mirror / "objects"), requests=1)
+    assert gone.tries == []
+    assert read_task(store, REF).entry.requests == 1
+    one.finish(state="done")
+
+
+def test_a_finished_task_is_not_renewed(store: TaskStore, lease: Make) -> None:
+    one = lease()
+    assert taken(one)
+    one.finish(state="done")
+    before = store.refs(REF)
+    with pytest.raises(LeaseLostError):
+        one.renew()
+    assert store.refs(REF) == before
+
+
+@dataclass(frozen=True)
+class Slow(TaskStore):
+    """A store whose answers are late: one of these happens meanwhile, the last one first."""
+
+    meanwhile: list[Callable[[], None]]
+
+    def refs(self, prefix: str = "refs/holdfast/") -> dict[str, str]:
+        said = super().refs(prefix)
+        if self.meanwhile:
+            self.meanwhile.pop()()
+        return said
+
+
+def test_whoever_watched_a_task_for_long_takes_it_from_no_worker_that_lives(
+    store: TaskStore, lease: Make
+) -> None:
+    one, clock = lease(), Hand()
+    assert taken(one)
+    slow = Slow(store.address, store.mirror, [one.renew, lambda: None])
+    looked = Lease(slow, REF, LeasePace(1e6), clock, Holder([]))
+
+    def stopped(seconds: float) -> None:
+        """It sleeps for longer than the lease."""
+        clock.at += 2e6
+
+    assert looked.take("/place", wait=stopped) is None
+    assert slow.meanwhile == []
+    one.renew()

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -22,6 +22,8 @@ from tui.batch.cluster.task_store import TASKS, StoreError, TaskStore
 from tui.batch.cluster.workplace import TaskSnapshot
 from tui.core.clock import Clock, SystemClock
 from tui.core.dataclass import dataclass
+
+_T = TypeVar("_T")
 
 LOSSES: Final = 3
 """Workers that a task may lose, without getting further, before it is given up."""
@@ -186,7 +188,10 @@ class Lease:
                         began = self._clock.monotonic()
                 else:
                     now = lost(self._store, self._ref, found, "the worker was gone")
-                    now = now or read_task(self._store, self._ref)
+                    if now is None:
+                        now = read_task(self._store, self._ref)
+                        if now.entry.state == "running":
+                            return None  # it was renewed just now
                 found = now
                 continue
             if self._begin(found, place):
@@ -261,21 +266,28 @@ class Lease:
     def finish(self, snapshot: TaskSnapshot | None = None, **changes: Any) -> None:
         """Put the task's last state into the store, and hold it no longer. Raises
         LeaseLostError."""
-        self._move(snapshot, patient=True, **changes)
-        self._over.set()
+        self._move(snapshot, patient=True, last=True, **changes)
 
     def fail(self, why: str) -> None:
         """Give the task back after a failure that is no task's. Raises LeaseLostError."""
         self.finish(**_without(self.stored.entry, why))
 
     def _move(
-        self, snapshot: TaskSnapshot | None = None, *, patient: bool = False, **changes: Any
+        self,
+        snapshot: TaskSnapshot | None = None,
+        *,
+        patient: bool = False,
+        last: bool = False,
+        **changes: Any,
     ) -> None:
+        """Move the task to its next state; after the `last` one no renewal that waited here does
+        so again."""
         with self._moving:
-            if self.is_lost:
+            if self._over.is_set():
                 raise LeaseLostError
             if self._pending is not None:
-                self._is_ours(self._store.refs(self._ref).get(self._ref))
+                refs = self._reached(lambda: self._store.refs(self._ref), patient=patient)
+                self._is_ours(refs.get(self._ref))
             at = self.stored
             entry = msgspec.structs.replace(at.entry, number=at.entry.number + 1, **changes)
             works, files = _work(self._store, at), None
@@ -287,17 +299,25 @@ class Lease:
                 entry.to_message(), upon=at.commit, works=works, files=files, objects=objects
             )
             self._pending = StoredTask(commit, entry)
-            while True:
-                before = self._clock.monotonic()
-                try:
-                    held = self._store.move({self._ref: (at.commit, commit)}, objects)
-                except StoreError:
-                    if not patient or self._over.wait(self._pace.poll):
-                        raise
-                    continue
-                break
+            moves = {self._ref: (at.commit, commit)}
+            before, held = self._reached(
+                lambda: (self._clock.monotonic(), self._store.move(moves, objects)),
+                patient=patient,
+            )
             if held:
                 self._at, self._renewed, self._pending = self._pending, before, None
+                if last:
+                    self._over.set()
                 return
         self._lose()
         raise LeaseLostError
+
+    def _reached(self, act: Callable[[], _T], *, patient: bool) -> _T:
+        """Do something at the store; `patient`: as often as it takes until it can be reached.
+        Raises StoreError."""
+        while True:
+            try:
+                return act()
+            except StoreError:
+                if not patient or self._over.wait(self._pace.poll):
+                    raise
