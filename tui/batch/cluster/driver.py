@@ -60,6 +60,7 @@ _OUTLIVES: Final = (
 _ENDS: Final = (
     "The tasks end with this window; the same command goes on from where each of them was."
 )
+_UNREACHED: Final = "The store can't be reached; it is tried again. {}"
 
 
 class PlacedRunner:
@@ -217,12 +218,11 @@ class PlacedRunner:
                 keys=keys,
             )
             await book.note_placed(placed)  # before it is there: a kill may come between
-        self._tried.update(index for indexes in placed.keys.values() for index in indexes)
+        ours = [key for key in placed.keys if key not in placed.taken]
+        self._tried.update(index for key in ours for index in placed.keys[key])
         self._seen, self._begun = {}, {}
         # those of an earlier driver, where the engine knows them by that
-        self._handles = {
-            key: f"{placed.run}/{key}" for key in placed.keys if key not in placed.taken
-        }
+        self._handles = {key: f"{placed.run}/{key}" for key in ours}
         await asyncio.to_thread(self._put, book, placed)
         return placed
 
@@ -253,7 +253,8 @@ class PlacedRunner:
         """Start workers and take results until nothing is left that can run."""
         began = self._clock.monotonic()
         while not self.stopping and not self._fatal:
-            found = await asyncio.to_thread(self._read_tasks, placed)
+            is_read = await asyncio.to_thread(self._read_tasks, placed)
+            found = {key: self._seen[key][0] for key in placed.keys if key in self._seen}
             self._tell_begun(book, placed, found)
             for key, one in found.items():
                 if one.entry.is_over and key not in self._taken(book):
@@ -262,8 +263,9 @@ class PlacedRunner:
             if book.state.placed is None or _is_taken(book.state.placed):
                 return
             self._judge_limits(began)
-            await asyncio.to_thread(self._free_lost, placed)
-            await asyncio.to_thread(self._start_more, placed)
+            if is_read:  # else nobody knows whose lease stands still
+                await asyncio.to_thread(self._free_lost, placed)
+                await asyncio.to_thread(self._start_more, placed)
             self._judge_refusals(found)
             await self._pause()
 
@@ -295,8 +297,9 @@ class PlacedRunner:
     def _taken(self, book: RunStore) -> tuple[str, ...]:
         return book.state.placed.taken if book.state.placed else ()
 
-    def _read_tasks(self, placed: PlacedRun) -> dict[str, StoredTask]:
-        """The tasks as the store has them. A store that can't be reached is waited for."""
+    def _read_tasks(self, placed: PlacedRun) -> bool:
+        """Read the tasks as the store has them. False where it can't be reached, and is waited
+        for."""
         try:
             refs = self._store.refs(f"{TASKS}{placed.run}/")
             now = {ref.rpartition("/")[2]: commit for ref, commit in refs.items()}
@@ -308,8 +311,8 @@ class PlacedRunner:
             self._store.fetch(new)
             entries = self._store.entries(new)
         except StoreError as error:
-            self._say(f"The store can't be reached; it is tried again. {error}")
-            return {key: found for key, (found, _) in self._seen.items()}
+            self._say(_UNREACHED.format(error))
+            return False
         at = self._clock.monotonic()
         if at - self._last_read > max(self._pace.lost / 3, 5 * LOOK_S):
             # it slept: nobody saw whether they moved
@@ -318,7 +321,7 @@ class PlacedRunner:
         for key, commit in now.items():
             if commit in entries:
                 self._seen[key] = StoredTask(commit, entries[commit]), self._clock.monotonic()
-        return {key: self._seen[key][0] for key in placed.keys if key in self._seen}
+        return True
 
     def _free_lost(self, placed: PlacedRun) -> None:
         """Take tasks from workers that have been still for too long, and end these, wherever the
@@ -344,23 +347,37 @@ class PlacedRunner:
                 self._handles |= self._engine.put(wanted)
         except EngineError as error:
             self._say(f"The engine {self._engine.name} can't start workers now: {error}")
+        except StoreError as error:
+            self._say(_UNREACHED.format(error))
 
     def _drop_ended(self) -> None:
         """Forget the workers that have ended, by what the engine says: nothing but new ones depends
-        on it."""
-        lives = self._engine.watch([*self._handles.values()])
+        on it. One that lives by its word, and takes no task, isn't waited for without an end."""
+        lives, now = self._engine.watch([*self._handles.values()]), self._clock.monotonic()
         for key, handle in [*self._handles.items()]:
-            if lives.get(handle) not in {"lives", "waits"}:
+            life = lives.get(handle)
+            if life not in {"lives", "waits"}:
+                del self._handles[key]
                 self._say_end(key, handle)
+            elif key not in self._seen:
+                continue
+            elif self._seen[key][0].entry.is_over:
                 del self._handles[key]
-            elif key in self._seen and self._seen[key][0].entry.is_over:
+            elif life == "lives" and self._is_overdue(key, now):
                 del self._handles[key]
+                self._say(f"Task {key}: its worker hasn't taken it; another one is started.")
+                self._engine.cancel([handle])
+
+    def _is_overdue(self, key: str, now: float) -> bool:
+        stored, since = self._seen[key]
+        return self._starts.is_overdue(stored.entry, since, now)
 
     def _chosen(self, placed: PlacedRun) -> dict[str, list[str]]:
         """The next tasks for the engine, each with the words of its worker's command."""
         wanted: dict[str, list[str]] = {}
         entries = [stored.entry for stored, _ in self._seen.values()]
-        budget = Budget(self._limit(placed), self._engine.slots, entries, self._handles)
+        budget = Budget(self._limit(placed), self._engine.slots, entries)
+        unpaid: set[str] = set()
         for key, (stored, _) in sorted(self._seen.items()):
             entry = stored.entry
             if entry.state != "waiting" or entry.cancelled or key in self._handles:
@@ -371,9 +388,8 @@ class PlacedRunner:
                 continue
             cap = budget.cap_of(entry)
             if cap is not None and cap <= 0:
-                if not self._handles and not wanted:
-                    self._fatal = cost_reached(budget.limit or 0.0)
-                break
+                unpaid.add(key)
+                continue
             if cap != entry.cap_usd:
                 capped = change(self._store, ref_of(placed.run, key), stored, cap_usd=cap)
                 if capped is None:
@@ -382,6 +398,9 @@ class PlacedRunner:
             budget.reserve(entry, cap)
             wanted[key] = ["work", f"{placed.run}/{key}", "--store", self._store.address]
             self._starts.note(entry, self._clock.monotonic())
+        comes = {one.key for one in entries if not one.is_over and not one.cancelled}
+        if unpaid and not self._handles and unpaid == comes:
+            self._fatal = cost_reached(budget.limit or 0.0)
         return wanted
 
     def _limit(self, placed: PlacedRun) -> float | None:
@@ -395,10 +414,13 @@ class PlacedRunner:
 
     def _say_end(self, key: str, handle: str) -> None:
         """Say why a worker is gone that has left its task as it was."""
-        last = self._engine.fetch(handle).strip().rpartition("\n")[2]
-        is_event = last.endswith("}")  # of one that came to its end meanwhile
-        if self._seen[key][0].entry.state == "waiting" and last and not is_event:
-            self._say(f"A worker ended without its task. {last}")
+        if key not in self._seen or self._seen[key][0].entry.state != "waiting":
+            return
+        with suppress(EngineError):  # a log that is lost stops nobody
+            last = self._engine.fetch(handle).strip().rpartition("\n")[2]
+            is_event = last.endswith("}")  # of one that came to its end meanwhile
+            if last and not is_event:
+                self._say(f"A worker ended without its task. {last}")
 
     def _judge_refusals(self, found: Mapping[str, StoredTask]) -> None:
         """Say why machines refuse tasks; end the run where no task was ever taken."""
