@@ -27,6 +27,7 @@ from tui.batch.cluster.lease import (
     lost,
     ref_of,
 )
+from tui.batch.cluster.results import ResultError
 from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, spec_for
 from tui.batch.cluster.task_store import RUNS, TASKS, CommitDraft, StoreError, TaskStore
 from tui.batch.cluster.worker_starts import WorkerStarts
@@ -48,7 +49,7 @@ from tui.core.git.door import GitError
 LOOK_S: Final = 2.0
 """Seconds between two looks at the store."""
 _TAKES: Final = 5
-"""Tries to take a result."""
+"""Tries to take the last results."""
 _REFUSED: Final = 3
 """Refusals after which a run without a single attempt gives up."""
 
@@ -88,6 +89,8 @@ class PlacedRunner:
         self._leaving = False
         self._seen: dict[str, tuple[StoredTask, float]] = {}
         """Each task as last seen, and since when it is unchanged, by this machine's clock."""
+        self._refused_before: dict[str, int] = {}
+        """The refusals that each task had when this program first read it."""
         self._starts = WorkerStarts()
         self._last_read = 0.0
         self._failed_takes: dict[str, int] = {}
@@ -218,11 +221,10 @@ class PlacedRunner:
                 keys=keys,
             )
             await book.note_placed(placed)  # before it is there: a kill may come between
-        ours = [key for key in placed.keys if key not in placed.taken]
-        self._tried.update(index for key in ours for index in placed.keys[key])
-        self._seen, self._begun = {}, {}
+        self._tried.update(index for key in _handles(placed) for index in placed.keys[key])
+        self._seen, self._begun, self._refused_before = {}, {}, {}
         # those of an earlier driver, where the engine knows them by that
-        self._handles = {key: f"{placed.run}/{key}" for key in ours}
+        self._handles = _handles(placed)
         await asyncio.to_thread(self._put, book, placed)
         return placed
 
@@ -262,6 +264,7 @@ class PlacedRunner:
             await self._merge(book)
             if book.state.placed is None or _is_taken(book.state.placed):
                 return
+            self._judge_takes(book.state.placed)
             self._judge_limits(began)
             if is_read:  # else nobody knows whose lease stands still
                 await asyncio.to_thread(self._free_lost, placed)
@@ -320,6 +323,7 @@ class PlacedRunner:
         self._last_read = at
         for key, commit in now.items():
             if commit in entries:
+                self._refused_before.setdefault(key, len(entries[commit].refusals))
                 self._seen[key] = StoredTask(commit, entries[commit]), self._clock.monotonic()
         return True
 
@@ -423,13 +427,25 @@ class PlacedRunner:
                 self._say(f"A worker ended without its task. {last}")
 
     def _judge_refusals(self, found: Mapping[str, StoredTask]) -> None:
-        """Say why machines refuse tasks; end the run where no task was ever taken."""
+        """Say why machines refuse tasks; end the run where no task was ever taken. What they said
+        to an earlier driver counts no more: somebody may have mended it."""
         entries = [one.entry for one in found.values()]
-        refusals = [refusal for entry in entries for refusal in entry.refusals]
+        refusals = [
+            refusal
+            for key, one in found.items()
+            for refusal in one.entry.refusals[self._refused_before[key] :]
+        ]
         for one in refusals:
             self._say(f"{one.host} can't take tasks of this run: {one.reason}")
         if len(refusals) >= _REFUSED and not any(entry.requests for entry in entries):
             self._fatal = f"no machine takes tasks of this run: {refusals[-1].reason}"
+
+    def _judge_takes(self, placed: PlacedRun) -> None:
+        """End the run where nothing is left but results that can't be taken here; the next one
+        takes them."""
+        rest = [key for key in placed.keys if key not in placed.taken]
+        if all(self._failed_takes.get(key, 0) >= _TAKES for key in rest):
+            self._fatal = f"{plural(len(rest), 'result')} can't be taken; they stay in the store"
 
     def _judge_limits(self, began: float) -> None:
         """End the run where a limit of the person's is reached that no task heeds by itself."""
@@ -481,17 +497,18 @@ class PlacedRunner:
                         clock=self._clock,
                     )
                 )
-            except (StoreError, GitError, msgspec.DecodeError) as error:
+            except (StoreError, GitError) as error:
                 self._say(f"The result of task {first.index + 1} can't be taken yet: {error}")
-                self._failed_takes[key] = tried = self._failed_takes.get(key, 0) + 1
-                if tried < _TAKES:
-                    return
-                why = f"Its result can't be read: {error}. It stays in the store."
+                self._failed_takes[key] = self._failed_takes.get(key, 0) + 1
+                return
+            except ResultError as error:
+                why = f"Its result can't be read: {error} It stays in the store."
                 tasks = tuple(
                     replace(one, status="failed", message=why, error_class="unknown")
                     for one in members
                 )
             else:
+                self._failed_takes.pop(key, None)
                 for problem in result.problems:
                     self._say(f"[{first.index + 1}] {problem}")
                 tasks = result.tasks
@@ -507,8 +524,11 @@ class PlacedRunner:
         """Leave the engine. Where the run was ended, and not only this window, workers end, too."""
         ended = self._fatal or (self.stopping and not self._leaving)
         if ended and self._engine.outlives:
+            placed = self.book.state.placed if self.book else None
+            # also those that the engine has denied meanwhile
+            handles = {*_handles(placed).values()} if placed else set[str]()
             with suppress(EngineError):
-                await asyncio.to_thread(self._engine.cancel, [*self._handles.values()])
+                await asyncio.to_thread(self._engine.cancel, handles)
         await self.close()
 
     async def _forget(self, book: RunStore) -> None:
@@ -521,6 +541,12 @@ class PlacedRunner:
                 await book.forget_worktree(name)
         if book.state.placed is not None and _is_taken(book.state.placed):
             await book.note_placed(None)
+
+
+def _handles(placed: PlacedRun) -> dict[str, str]:
+    """The tasks whose results aren't here, with the word by which an engine knows their workers
+    where it outlives a driver."""
+    return {key: f"{placed.run}/{key}" for key in placed.keys if key not in placed.taken}
 
 
 def _is_taken(placed: PlacedRun) -> bool:

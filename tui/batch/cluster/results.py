@@ -5,7 +5,6 @@ Its commits become a branch of the run's repository, its sessions sessions of th
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from tui.app.packs.unpack import unpack
+from tui.batch.cluster.disk_space import is_full
 from tui.batch.cluster.lease import StoredTask
 from tui.batch.cluster.task_store import StoreError, TaskStore
 from tui.batch.cluster.worker import PACKS
@@ -31,6 +31,10 @@ _STATE = "private/run/state.json"
 _LOGS = "private/run/logs/"
 _LOG = late_pattern(r"[0-9]{3,9}-(?:[0-9]{1,4}|summary)\.log")
 """The names of logs: what else a commit has could lead elsewhere."""
+
+
+class ResultError(HoldfastError):
+    """A result in the store that can't be read, however often it is tried."""
 
 
 @dataclass(slots=True)
@@ -52,16 +56,16 @@ def take(
     clock: Clock,
 ) -> Result:
     """Bring a finished task to `target`: its commits as the branch of a `worktree` that is made
-    only if they can't be merged. Raises StoreError, GitError. Taking it twice changes nothing."""
+    only if they can't be merged. Taking it twice changes nothing. Raises ResultError for one that
+    is damaged, StoreError and GitError where it may be tried again."""
     commit = found.commit
-    state = msgspec.json.decode(store.read(commit, _STATE), type=RunState)
+    state, refs = _read(store, commit)
     mine = [task for task in state.tasks if task.index in indexes]
     checkout = Checkout.of(target)
     wanted = store.parents(commit)[1:]
     fetch = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc")
     checkout.git(*fetch, str(store.mirror), *wanted, env={"GIT_ALLOW_PROTOCOL": "file"})
     kept = _refs_of(state.started_at, indexes)
-    refs: dict[str, str] = json.loads(store.read(commit, "refs.json"))
     for ref in filter(kept.fullmatch, refs):
         checkout.git("update-ref", ref, refs[ref])
     made = any(task.change and task.status == "completed" for task in mine)
@@ -77,8 +81,20 @@ def take(
         with os_error_as(StoreError, f"Can't write {place}"):
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_file(place, store.read(commit, path))
-    result.problems += _sessions(store, commit, target, folders, clock)
+    with os_error_as(StoreError, "Can't bring the task's sessions"):
+        result.problems += _sessions(store, commit, target, folders, clock)
     return result
+
+
+def _read(store: TaskStore, commit: str) -> tuple[RunState, dict[str, str]]:
+    """The states of tasks in a result, and its refs. Raises ResultError, StoreError."""
+    if _STATE not in store.files(commit, _STATE):
+        raise ResultError("It has no state of its tasks.")
+    try:
+        state = msgspec.json.decode(store.read(commit, _STATE), type=RunState)
+        return state, msgspec.json.decode(store.read(commit, "refs.json"), type=dict[str, str])
+    except msgspec.DecodeError as error:
+        raise ResultError(f"{error}.") from error
 
 
 def _refs_of(started_at: str, indexes: tuple[int, ...]) -> re.Pattern[str]:
@@ -101,10 +117,12 @@ def _sessions(
     with TemporaryDirectory(prefix="holdfast-") as folder:
         for path in store.files(commit, f"{PACKS}/"):
             file = Path(folder) / path.rpartition("/")[2]
+            file.write_bytes(store.read(commit, path))
             try:
-                file.write_bytes(store.read(commit, path))
                 unpacked = unpack(file, target, folders=folders, clock=clock)
             except (HoldfastError, OSError) as error:
+                if is_full(str(error)):
+                    raise StoreError(str(error)) from error
                 yield f"A session of the task stays in the store: {error}"
                 continue
             yield from unpacked.problems
