@@ -219,6 +219,7 @@ class PlacedRunner:
                 store=self._store.address,
                 on=self._engine.name,
                 keys=keys,
+                branch=self._planned.worktrees.branch(),
             )
             await book.note_placed(placed)  # before it is there: a kill may come between
         self._tried.update(index for key in _handles(placed) for index in placed.keys[key])
@@ -445,7 +446,8 @@ class PlacedRunner:
         takes them."""
         rest = [key for key in placed.keys if key not in placed.taken]
         if all(self._failed_takes.get(key, 0) >= _TAKES for key in rest):
-            self._fatal = f"{plural(len(rest), 'result')} can't be taken; they stay in the store"
+            what = plural(len(rest), "result")
+            self._fatal = f"{what} can't be taken here yet; the store has all of it"
 
     def _judge_limits(self, began: float) -> None:
         """End the run where a limit of the person's is reached that no task heeds by itself."""
