@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from socket import gethostname
 from typing import Any
 
 import pytest
@@ -203,3 +204,20 @@ def test_the_folder_of_the_run_is_moved_and_comes_back(tmp_path: Path) -> None:
     finish(played)
     assert merged(played) == BOTH
     assert [task.status for task in state_of(played).tasks] == ["completed"] * 2
+
+
+@pytest.mark.parametrize(("requests", "lost"), [(1, 3), (2, 10)])
+def test_a_task_that_kills_its_workers_is_given_up_and_named(
+    tmp_path: Path, requests: int, lost: int
+) -> None:
+    played = begin(tmp_path, 1, 2, 0.0)
+    played.machines.deadly, played.machines.steps = requests, requests * lost + 2
+    finish(played)
+    check(played, 2)
+    first, second = state_of(played).tasks
+    assert first.status == "failed"
+    assert first.message == (
+        f"Given up: {lost} workers were lost with it; the worker was gone on {gethostname()}."
+    )
+    assert first.attempts == lost
+    assert second.status == "completed"

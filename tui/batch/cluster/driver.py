@@ -473,7 +473,8 @@ class PlacedRunner:
         indexes = book.state.placed.keys[key]
         first = book.task(indexes[0])
         if found.entry.state == "given_up":
-            why = f"Given up: {found.entry.losses} workers were lost with it; {found.entry.ended}."
+            count = found.entry.losses_in_all
+            why = f"Given up: {count} workers were lost with it; {found.entry.ended}."
             tasks = tuple(
                 replace(
                     book.task(index),

@@ -27,6 +27,9 @@ _T = TypeVar("_T")
 
 LOSSES: Final = 3
 """Workers that a task may lose, without getting further, before it is given up."""
+LOSSES_IN_ALL: Final = 10
+"""Workers that it may lose at all: one that kills them after a few requests gets further each
+time."""
 _BOOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -112,10 +115,12 @@ def lost(store: TaskStore, ref: str, found: StoredTask, why: str) -> StoredTask 
 def _without(entry: TaskEntry, why: str) -> dict[str, Any]:
     """The changes of a task's state when its worker is gone."""
     losses = 1 if entry.requests > entry.lost_at + 1 else entry.losses + 1
+    in_all = entry.losses_in_all + 1
     return {
-        "state": "given_up" if losses >= LOSSES else "waiting",
+        "state": "given_up" if losses >= LOSSES or in_all >= LOSSES_IN_ALL else "waiting",
         "ended": f"{why} on {entry.host}" if entry.host else why,
         "losses": losses,
+        "losses_in_all": in_all,
         "lost_at": entry.requests,
         "reserved_usd": entry.reserved_usd + entry.next_usd,
         "next_usd": 0.0,
