@@ -27,6 +27,7 @@ from tui.agent.confined_programs import confinement_of
 from tui.app import unattended_commands as unattended
 from tui.app.options.arguments import Options
 from tui.app.packs.pack import default_name, pack
+from tui.batch.cluster.disk_space import is_full
 from tui.batch.cluster.lease import (
     Lease,
     LeaseLostError,
@@ -182,16 +183,22 @@ async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folder
             return await _hold(job, store, run_commit, usual, clock)
     except LeaseLostError:
         return EXIT_LOST
-    except (RefusedError, UsageError, CredentialsError) as error:
-        if lease.is_held:
-            with suppress(LeaseLostError):
-                lease.finish(state="waiting", holder="", attempt=lease.stored.entry.attempt - 1)
-        raise RefusedError(error.message, hint=error.hint) from error
     except HoldfastError as error:
+        has_no_room = is_full(error.message)
+        if has_no_room:
+            with suppress(OSError):
+                await asyncio.to_thread(workplace.make_room)  # also for giving the task back
+        if not has_no_room and not isinstance(error, RefusedError | UsageError | CredentialsError):
+            if lease.is_held:
+                with suppress(LeaseLostError):
+                    lease.fail(error.message)
+            raise
         if lease.is_held:
             with suppress(LeaseLostError):
-                lease.fail(error.message)
-        raise
+                lease.finish(
+                    **_given_back(job, error.message), attempt=lease.stored.entry.attempt - 1
+                )
+        raise RefusedError(error.message, hint=error.hint) from error
     finally:
         ending.cancel()
 
@@ -215,16 +222,23 @@ async def _hold(job: _Job, store: TaskStore, run_commit: str, usual: Folders, cl
             job.waits = SharedWaits(store, workplace.spec.run, key_used, clock)
         await _run(job, planned, clock, found)
     if job.stopped:
-        entry = lease.stored.entry
-        back: dict[str, Any] = {
-            "ended": f"stopped by a signal on {entry.host}",
-            "spent_usd": job.spent if job.requests else entry.spent_usd,
-            "reserved_usd": entry.reserved_usd + job.asked_usd,
-            "next_usd": 0.0,
-        }
-        await asyncio.to_thread(lambda: lease.finish(state="waiting", holder="", **back))
+        back = _given_back(job, "stopped by a signal")
+        await asyncio.to_thread(lambda: lease.finish(**back))
         return EXIT_STOPPED
     return EXIT_DONE
+
+
+def _given_back(job: _Job, why: str) -> dict[str, Any]:
+    """The changes of a task's state where its worker gives it back."""
+    entry = job.lease.stored.entry
+    return {
+        "state": "waiting",
+        "holder": "",
+        "ended": f"{why} on {entry.host}",
+        "spent_usd": job.spent if job.requests else entry.spent_usd,
+        "reserved_usd": entry.reserved_usd + job.asked_usd,
+        "next_usd": 0.0,
+    }
 
 
 def _why_again(found: StoredTask, workplace: Workplace, *, goes_on: bool) -> str:
@@ -310,6 +324,8 @@ async def _run(job: _Job, planned: RunPlan, clock: Clock, found: StoredTask) -> 
         await shop.close()
     if job.lease.is_lost:
         raise LeaseLostError
+    if job.failure is not None:
+        raise job.failure
     if runner.fatal_class == "auth":
         raise RefusedError(runner.reason)
     if job.stopped:
@@ -357,6 +373,8 @@ class _Job:
     loop: asyncio.AbstractEventLoop
     runner: Runner | None = None
     stopped: bool = False
+    failure: HoldfastError | None = None
+    """The error with which the task couldn't be put into the store."""
     requests: int = 0
     spent: float | None = 0.0
     asked_usd: float = 0.0
@@ -408,6 +426,10 @@ class _Job:
                 await self._keep_fresh()
         except LeaseLostError:
             await asyncio.Event().wait()  # until the run, which ends now, cancels it
+        except HoldfastError as error:  # it is no failure of the task's
+            self.failure = error
+            self._end()
+            await asyncio.Event().wait()
 
     async def _keep_fresh(self) -> None:
         while not self.lease.is_fresh:

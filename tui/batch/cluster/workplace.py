@@ -156,6 +156,13 @@ class Workplace:
         """A snapshot is in the store: the next one has what has changed since."""
         self._known = dict(snapshot.known)
 
+    def make_room(self) -> None:
+        """Remove its folders, but not its objects: states in the store may name them."""
+        remove_tree(self.place / "data")
+        for path in [*self.top.iterdir()] if self.top.is_dir() else []:
+            if path.is_dir() and path.name != ".git":
+                remove_tree(path)
+
     def remove(self) -> None:
         """Remove all of it: the store has what counts."""
         remove_tree(self.place)
