@@ -17,6 +17,7 @@ from tests.batch.test_git import git, log, make_repo
 from tests.e2e.test_run import turn
 from tui.app.options.parser import parse
 from tui.batch.cluster import run_spec, worker, workplace
+from tui.batch.cluster.disk_space import is_full
 from tui.batch.cluster.driver import PlacedRunner
 from tui.batch.cluster.entry import TaskEntry
 from tui.batch.cluster.lease import lost, read_task
@@ -196,3 +197,16 @@ def test_a_worker_that_lost_its_task_while_it_was_stopped_sends_nothing_and_ends
     assert sent == [1]
     assert [one for one in run.history() if one.startswith("done")] == []
     assert (run.entry.state, run.entry.losses, run.entry.requests) == ("waiting", 1, 1)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"Can't write state.json: {NO_ROOM}.",
+        f"git fast-import failed: fatal: write error: {os.strerror(errno.EDQUOT)}",
+        "git fast-import failed: fatal: sha1 file 'tmp_pack_gffHWP' write error. Out of diskspace",
+    ],
+)
+def test_a_full_disk_is_known_by_the_words_of_the_system_and_of_git(said: str) -> None:
+    assert is_full(said)
+    assert not is_full("git fetch failed: fatal: couldn't find remote ref")

@@ -6,8 +6,8 @@ import errno
 import os
 from typing import Final
 
-_FULL: Final = tuple(os.strerror(one) for one in (errno.ENOSPC, errno.EDQUOT))
-"""As git has them, too: it speaks the C locale."""
+_FULL: Final = (*map(os.strerror, (errno.ENOSPC, errno.EDQUOT)), "Out of diskspace")
+"""The system's words, which git has, too, and git's own for a pack."""
 
 
 def is_full(message: str) -> bool:

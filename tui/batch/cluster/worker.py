@@ -179,6 +179,7 @@ async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folder
     job.workplace = workplace
     ending = asyncio.create_task(_hard_end(job))
     try:
+        await asyncio.to_thread(workplace.reserve_room)
         with heeded_signals(job.stop):
             return await _hold(job, store, run_commit, usual, clock)
     except LeaseLostError:

@@ -2,6 +2,7 @@
 
     work/    an ordinary checkout, on the branch of the run, at the commit it had come to
     data/    sessions and full outputs of the task alone, as in the platform's data folder
+    room     what is removed where the disk is full
 
 It always has the same path, on every machine where it can: the model has read it, so only there
 can a lost task go on as if nothing had happened.
@@ -42,6 +43,8 @@ _SKIPPED: Final = (".lock", ".tmp", ".draft", "/lock")
 _PIECE: Final = "{:012d}"
 _FILE_MAX: Final = 64_000_000
 """Bytes of a file of a task's own that are put into the store; a larger one isn't."""
+_ROOM: Final = "room"
+_ROOM_BYTES: Final = 1_000_000
 _ROOMS: Final = ("run", "tool-results", "plans")
 """The folders in `.holdfast/` that are a task's own."""
 
@@ -156,8 +159,17 @@ class Workplace:
         """A snapshot is in the store: the next one has what has changed since."""
         self._known = dict(snapshot.known)
 
+    def reserve_room(self) -> None:
+        """Take a little of the disk, for giving the task back once it is full. Raises
+        StoreError."""
+        with os_error_as(StoreError, f"Can't write {self.place}"):
+            self.place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (self.place / _ROOM).write_bytes(bytes(_ROOM_BYTES))
+
     def make_room(self) -> None:
-        """Remove its folders, but not its objects: states in the store may name them."""
+        """Remove what was reserved, and its folders, but not its objects: states in the store may
+        name them."""
+        (self.place / _ROOM).unlink(missing_ok=True)
         remove_tree(self.place / "data")
         for path in [*self.top.iterdir()] if self.top.is_dir() else []:
             if path.is_dir() and path.name != ".git":
