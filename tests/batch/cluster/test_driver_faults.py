@@ -206,18 +206,13 @@ def test_the_folder_of_the_run_is_moved_and_comes_back(tmp_path: Path) -> None:
     assert [task.status for task in state_of(played).tasks] == ["completed"] * 2
 
 
-@pytest.mark.parametrize(("requests", "lost"), [(1, 3), (2, 10)])
-def test_a_task_that_kills_its_workers_is_given_up_and_named(
-    tmp_path: Path, requests: int, lost: int
-) -> None:
+def test_a_task_that_kills_its_workers_is_given_up_and_named(tmp_path: Path) -> None:
     played = begin(tmp_path, 1, 2, 0.0)
-    played.machines.deadly, played.machines.steps = requests, requests * lost + 2
+    played.machines.deadly, played.machines.steps = 1, 5
     finish(played)
     check(played, 2)
     first, second = state_of(played).tasks
-    assert first.status == "failed"
     assert first.message == (
-        f"Given up: {lost} workers were lost with it; the worker was gone on {gethostname()}."
+        f"Given up: 3 workers were lost with it; the worker was gone on {gethostname()}."
     )
-    assert first.attempts == lost
-    assert second.status == "completed"
+    assert (first.status, first.attempts, second.status) == ("failed", 3, "completed")

@@ -14,6 +14,7 @@ from tests.batch.test_git import head, make_repo
 from tui.batch.cluster.entry import TaskEntry
 from tui.batch.cluster.lease import (
     LOSSES,
+    LOSSES_IN_ALL,
     Lease,
     LeaseLostError,
     LeasePace,
@@ -126,6 +127,21 @@ def test_a_task_that_loses_its_workers_is_given_up(store: TaskStore, lease: Make
     entry = read_task(store, REF).entry
     assert entry.state == "given_up"
     assert taken(lease()) is None
+
+
+def test_a_task_that_gets_further_each_time_it_kills_its_worker_is_given_up(
+    store: TaskStore,
+) -> None:
+    found = read_task(store, REF)
+    for count in range(1, LOSSES_IN_ALL + 1):
+        assert found.entry.state == "waiting"
+        begun = change(store, REF, found, state="running", requests=found.entry.requests + 2)
+        assert begun
+        after = lost(store, REF, begun, "the worker was gone")
+        assert after
+        assert (after.entry.losses, after.entry.losses_in_all) == (1, count)
+        found = after
+    assert found.entry.state == "given_up"
 
 
 def test_what_the_last_answer_may_have_cost_stays_reserved(store: TaskStore, lease: Make) -> None:
