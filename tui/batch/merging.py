@@ -57,7 +57,9 @@ class MergeQueue:
         commit = "" if solved else task.change or ""
         message = prompts.merge_message(task.index, task.task)
         try:
-            await asyncio.to_thread(self._worktrees.merge, name, commit, message)
+            placed = book.state.placed
+            base = placed.branch if placed else ""
+            await asyncio.to_thread(self._worktrees.merge, name, commit, message, base)
         except MergeConflictError as error:
             self._conflicts.add(name)
             await self._unmerged(book, publish, task, str(error), "conflict")

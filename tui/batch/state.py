@@ -93,12 +93,14 @@ class TaskBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 class PlacedRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run whose tasks are placed on machines by the engine `on`: its name in the `store`. `keys`
-    are the groups of tasks there, each with its indexes; `taken` those whose results are here."""
+    are the groups of tasks there, each with its indexes; `taken` those whose results are here. They
+    began from `branch`, and are merged into it, "" for the one that is checked out."""
 
     run: str
     store: str
     on: str
     keys: dict[str, tuple[int, ...]]
+    branch: str = ""
     taken: tuple[str, ...] = ()
 
 

@@ -79,6 +79,10 @@ class TaskWorktrees:
                 hint=_ALONE,
             )
 
+    def branch(self) -> str:
+        """The branch that the run is on. Raises GitError. Blocks."""
+        return self._repository().here.branch
+
     def enter(self, name: str) -> TaskPlace:
         """The worktree of a name, made from the branch as it is now where there is none. Raises
         GitError."""
@@ -100,13 +104,14 @@ class TaskWorktrees:
         GitError."""
         return self.enter(name) if name in self._repository().names() else None
 
-    def merge(self, name: str, commit: str, message: str) -> None:
-        """Merge what a worktree has, up to `commit`, "" for all. One that has only a branch so far
-        is made if both sides changed the same. Nothing is done where the run's branch has it
-        already. Raises GitError; the branch is then as before."""
+    def merge(self, name: str, commit: str, message: str, base: str = "") -> None:
+        """Merge what a worktree has, up to `commit`, "" for all. One that has only a branch so far,
+        which comes from `base`, "" for the run's branch as it is now, is made if both sides changed
+        the same. Nothing is done where the run's branch has it already. Raises GitError; the branch
+        is then as before."""
         repository = self._repository()
         made = repository.get(name)
-        tree = made or _unmade(repository, name)
+        tree = made or _unmade(repository, name, base)
         own = "HEAD" if made else f"refs/heads/{branch_for(name)}"
         wanted = commit or tree.checkout.commit(own)
         if Checkout.of(tree.origin).has(wanted):
@@ -166,7 +171,7 @@ class TaskWorktrees:
         )
 
 
-def _unmade(repository: Repository, name: str) -> Worktree:
+def _unmade(repository: Repository, name: str, base: str) -> Worktree:
     """A worktree that is only a branch so far."""
     here = repository.here
-    return Worktree(name, here, here.top, here.branch)
+    return Worktree(name, here, here.top, base or here.branch)

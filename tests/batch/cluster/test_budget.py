@@ -17,7 +17,7 @@ def entry(key: str, **given: Any) -> TaskEntry:
 
 def test_as_many_run_as_reservations_fit() -> None:
     tasks = [entry(f"{n}", next_usd=0.1) for n in range(8)]
-    budget = Budget(1.0, 4, tasks, ())
+    budget = Budget(1.0, 4, tasks)
     caps: list[float] = []
     for task in tasks:
         cap = budget.cap_of(task)
@@ -32,11 +32,11 @@ def test_as_many_run_as_reservations_fit() -> None:
 
 def test_a_lost_attempt_stays_settled_at_what_it_may_have_paid() -> None:
     gone = entry("1", spent_usd=0.4, reserved_usd=0.6)
-    assert Budget(1.0, 1, [gone, entry("2")], ()).cap_of(entry("2")) == 0
+    assert Budget(1.0, 1, [gone, entry("2")]).cap_of(entry("2")) == 0
 
 
 def test_without_a_limit_nothing_is_capped() -> None:
-    assert Budget(None, 2, [entry("1", spent_usd=99.0)], ()).cap_of(entry("2")) is None
+    assert Budget(None, 2, [entry("1", spent_usd=99.0)]).cap_of(entry("2")) is None
 
 
 _MONEY = st.floats(0, 5, allow_nan=False)
@@ -56,7 +56,7 @@ def test_what_may_be_spent_is_never_more_than_the_limit(
         for n, (spent, lost, state) in enumerate(made)
     ]
     limit = 10.0
-    budget = Budget(limit, slots, tasks, ())
+    budget = Budget(limit, slots, tasks)
     known = sum(spent + lost for spent, lost, _ in made)
     begun = 0.0
     for task in tasks:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.support.clock import PATIENCE_S
 from tui.batch.cluster.entry import TaskEntry
 from tui.batch.cluster.lease import (
     LOSSES,
+    LOSSES_IN_ALL,
     Lease,
     LeaseLostError,
     LeasePace,
@@ -130,6 +132,21 @@ def test_a_task_that_loses_its_workers_is_given_up(store: TaskStore, lease: Make
     entry = read_task(store, REF).entry
     assert entry.state == "given_up"
     assert taken(lease()) is None
+
+
+def test_a_task_that_gets_further_each_time_it_kills_its_worker_is_given_up(
+    store: TaskStore,
+) -> None:
+    found = read_task(store, REF)
+    for count in range(1, LOSSES_IN_ALL + 1):
+        assert found.entry.state == "waiting"
+        begun = change(store, REF, found, state="running", requests=found.entry.requests + 2)
+        assert begun
+        after = lost(store, REF, begun, "the worker was gone")
+        assert after
+        assert (after.entry.losses, after.entry.losses_in_all) == (1, count)
+        found = after
+    assert found.entry.state == "given_up"
 
 
 def test_what_the_last_answer_may_have_cost_stays_reserved(store: TaskStore, lease: Make) -> None:
@@ -314,3 +331,72 @@ def test_a_push_that_lands_late_loses_no_lease(
     one.renew()
     assert one.is_held
     assert read_task(store, REF).entry == one.stored.entry
+
+
+@dataclass(frozen=True)
+class Gone(TaskStore):
+    """A store that can't be reached for so many tries of the main thread's."""
+
+    tries: list[None] = field(default_factory=list[None])
+
+    def _reach(self, *words: str, **given: Any) -> str:
+        if self.tries and threading.current_thread() is threading.main_thread():
+            self.tries.pop()
+            raise StoreError("The network is gone.")
+        return super()._reach(*words, **given)
+
+
+def test_a_store_that_is_gone_when_it_is_renewed_and_put_is_waited_for(
+    store: TaskStore, tmp_path: Path
+) -> None:
+    gone = Gone(store.address, store.mirror, tries=[])
+    one = Lease(gone, REF, LeasePace(0.2), Hand(), Holder([]))
+    assert taken(one)
+    gone.tries.extend([None] * 6)
+    with pytest.raises(StoreError):
+        one.renew()
+    commit = store.commit("work")
+    one.put(TaskSnapshot({}, (commit,), commit, (), store.mirror), requests=1)
+    assert gone.tries == []
+    assert read_task(store, REF).entry.requests == 1
+    one.finish(state="done")
+
+
+def test_a_finished_task_is_not_renewed(store: TaskStore, lease: Make) -> None:
+    one = lease()
+    assert taken(one)
+    one.finish(state="done")
+    before = store.refs(REF)
+    with pytest.raises(LeaseLostError):
+        one.renew()
+    assert store.refs(REF) == before
+
+
+@dataclass(frozen=True)
+class Slow(TaskStore):
+    """A store whose answers are late: one of these happens meanwhile, the last one first."""
+
+    meanwhile: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+
+    def refs(self, *prefixes: str) -> dict[str, str]:
+        said = super().refs(*prefixes)
+        if self.meanwhile:
+            self.meanwhile.pop()()
+        return said
+
+
+def test_whoever_watched_a_task_for_long_takes_it_from_no_worker_that_lives(
+    store: TaskStore, lease: Make
+) -> None:
+    one, clock = lease(), Hand()
+    assert taken(one)
+    slow = Slow(store.address, store.mirror, meanwhile=[one.renew, lambda: None])
+    looked = Lease(slow, REF, LeasePace(1e6), clock, Holder([]))
+
+    def stopped(seconds: float) -> None:
+        """It sleeps for longer than the lease."""
+        clock.at += 2e6
+
+    assert looked.take("/place", wait=stopped) is None
+    assert slow.meanwhile == []
+    one.renew()

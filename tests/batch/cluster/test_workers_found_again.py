@@ -68,15 +68,20 @@ class Driving:
     def show(self, event: BatchEvent) -> None:
         self.events.append(event)
 
-    async def drive(self, engine: Cluster, end: Callable[[PlacedRunner], None]) -> None:
-        options = parse(
-            ["run", str(self.repo / "TASKS.md"), "-C", str(self.repo), "--practice", "--headless"]
-        )
+    async def drive(
+        self,
+        engine: Cluster,
+        end: Callable[[PlacedRunner], None],
+        more: Sequence[str] = ("--practice",),
+        confined: bool = False,
+    ) -> None:
+        words = ["run", str(self.repo / "TASKS.md"), "-C", str(self.repo), "--headless"]
+        options = parse([*words, *more])
         store = TaskStore.at(str(self.folder / "store.git"), self.folder / "mirror")
         await asyncio.to_thread(store.make)
         runner = PlacedRunner(
             plan(options), options, store, engine, self, clock=FakeClock(),
-            confined=False,
+            confined=confined,
         )  # fmt: skip
         loop = asyncio.get_running_loop()
         engine.asked = lambda: loop.call_soon_threadsafe(end, runner) and None

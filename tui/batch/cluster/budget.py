@@ -3,7 +3,7 @@ one of them has paid. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from tui.batch.cluster.entry import TaskEntry
 from tui.core.dataclass import dataclass, field
@@ -41,54 +41,50 @@ class Budget:
     """Reserves money for tasks: each may cost its cap, and the dearest answer more, since a limit
     is noticed after an answer. What a lost attempt may have paid stays reserved.
 
-    `limit` is the run's, None for none; `placed` are the keys of tasks that an engine has.
+    `limit` is the run's, None for none. A task that has a cap and isn't over holds its reservation,
+    also while it waits: an engine may have a worker for it that nobody knows of.
     """
 
-    def __init__(
-        self,
-        limit: float | None,
-        slots: int,
-        entries: Iterable[TaskEntry],
-        placed: Collection[str],
-    ) -> None:
+    def __init__(self, limit: float | None, slots: int, entries: Iterable[TaskEntry]) -> None:
         self.limit, self._slots = limit, slots
         every = list(entries)
         self._dearest = max((one.next_usd for one in every), default=0.0)
         self._spent = sum(one.spent_usd or 0.0 for one in every)
-        self._taken = sum(
-            self._reservation(one) if _may_spend(one, placed) else _settled(one) for one in every
-        )
+        self._taken = sum(map(self._held, every))
 
     @property
     def reserved_usd(self) -> float:
         """The money that is set aside beyond what tasks are known to have cost."""
         return max(0.0, self._taken - self._spent)
 
-    def _reservation(self, entry: TaskEntry) -> float:
-        """The most that a task that may be running can have cost at its end."""
-        cap = entry.cap_usd if entry.cap_usd is not None else entry.spent_usd or 0.0
-        return max(cap, entry.spent_usd or 0.0) + entry.reserved_usd + self._dearest
+    def _held(self, entry: TaskEntry) -> float:
+        """The most that a task can have cost once no worker has it any more."""
+        has_cap = entry.state == "running" or entry.cap_usd is not None
+        if entry.is_over or not has_cap:
+            return _known(entry)
+        return self._reservation(entry, entry.cap_usd)
+
+    def _reservation(self, entry: TaskEntry, cap: float | None) -> float:
+        spent = entry.spent_usd or 0.0
+        return max(cap or 0.0, spent) + entry.reserved_usd + self._dearest
 
     def cap_of(self, entry: TaskEntry) -> float | None:
         """The most that the attempts of a waiting task may cost together; None without a limit, 0
         where there is no money for it now."""
         if self.limit is None:
             return None
-        spent = entry.spent_usd or 0.0
-        free = self.limit - self._taken - self._dearest
+        others = self._taken - self._held(entry)
+        free = self.limit - others - _known(entry) - self._dearest
         share = self.limit / self._slots
         more = min(share, free)
-        return spent + more if more >= min(share, self.limit * 0.02) else 0.0
+        return (entry.spent_usd or 0.0) + more if more >= min(share, self.limit * 0.02) else 0.0
 
     def reserve(self, entry: TaskEntry, cap: float | None) -> None:
         """Count a task that begins now."""
         if cap is not None:
-            self._taken += cap - (entry.spent_usd or 0.0) + self._dearest
+            self._taken += self._reservation(entry, cap) - self._held(entry)
 
 
-def _settled(entry: TaskEntry) -> float:
+def _known(entry: TaskEntry) -> float:
+    """The money that a task has cost, and what lost attempts may have paid."""
     return (entry.spent_usd or 0.0) + entry.reserved_usd
-
-
-def _may_spend(entry: TaskEntry, placed: Collection[str]) -> bool:
-    return entry.state == "running" or (entry.key in placed and not entry.is_over)

@@ -13,7 +13,7 @@ from tui.batch.cluster.engines.local import LocalEngine
 from tui.batch.cluster.engines.port import EngineError, WorkerEngine
 from tui.batch.cluster.engines.slurm import SlurmEngine, slots_of
 from tui.batch.cluster.engines.ssh import SshEngine, hosts_of
-from tui.batch.cluster.lease import change, read_task, ref_of
+from tui.batch.cluster.lease import SuspendAwareClock, change, read_task, ref_of
 from tui.batch.cluster.task_store import StoreError, TaskStore, whole_address
 from tui.batch.cluster.worker import private_place, scratch_folder
 from tui.batch.events import EventSink
@@ -49,7 +49,7 @@ async def make_runner(
         store,
         engine,
         sink,
-        clock=clock,
+        clock=SuspendAwareClock(),
         confined=confined,
         approver=approver,
     )

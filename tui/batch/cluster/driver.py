@@ -25,7 +25,6 @@ from tui.batch.cluster.entry import TaskEntry
 from tui.batch.cluster.lease import (
     LeasePace,
     StoredTask,
-    SuspendAwareClock,
     change,
     lost,
     ref_of,
@@ -62,7 +61,7 @@ from tui.permissions.gate import RulesOnly
 from tui.permissions.types import Approver
 
 _TAKES: Final = 5
-"""Tries to take a result."""
+"""Tries to take the last results."""
 _REFUSED: Final = 3
 """Refusals after which a run without a single attempt gives up."""
 _ALL_SKIPPED: Final = "skipped the remaining tasks"
@@ -73,11 +72,13 @@ _OUTLIVES: Final = (
 _ENDS: Final = (
     "The tasks end with this window; the same command goes on from where each of them was."
 )
+_UNREACHED: Final = "The store can't be reached; it is tried again. {}"
 
 
 class PlacedRunner:
     """Runs one task file on an `engine`'s machines. `stop`, `leave`, `pause`, `skip`, `redo` and
-    `edit` may be called meanwhile.
+    `edit` may be called meanwhile. `clock`: one whose seconds pass while this machine sleeps, since
+    leases run on then.
 
     `pausing`: the run ends after the tasks that are being worked on. `placement` is as of the last
     look at the store. The `approver` asks the person what tasks ask; without one nobody can be
@@ -104,11 +105,12 @@ class PlacedRunner:
         self._questions = TaskQuestions(store, approver or RulesOnly(), sink, clock)
         self._merging = MergeQueue(planned.worktrees)
         self._pace = LeasePace(planned.launch.config.batch.lease_s)
-        self._lease_clock = SuspendAwareClock()
         self._stop = asyncio.Event()
         self._leaving = False
         self._seen: dict[str, tuple[StoredTask, float]] = {}
         """Each task as last seen, and since when it is unchanged, by this machine's clock."""
+        self._refused_before: dict[str, int] = {}
+        """The refusals that each task had when this program first read it."""
         self._starts = WorkerStarts()
         self._last_read = 0.0
         self._failed_takes: dict[str, int] = {}
@@ -376,14 +378,13 @@ class PlacedRunner:
                 store=self._store.address,
                 on=self._engine.name,
                 keys=keys,
+                branch=self._planned.worktrees.branch(),
             )
             await book.note_placed(placed)  # before it is there: a kill may come between
-        self._tried.update(index for indexes in placed.keys.values() for index in indexes)
-        self._seen, self._begun = {}, {}
+        self._tried.update(index for key in _handles(placed) for index in placed.keys[key])
+        self._seen, self._begun, self._refused_before = {}, {}, {}
         # those of an earlier driver, where the engine knows them by that
-        self._handles = {
-            key: f"{placed.run}/{key}" for key in placed.keys if key not in placed.taken
-        }
+        self._handles = _handles(placed)
         await asyncio.to_thread(self._put, book, placed)
         return placed
 
@@ -416,7 +417,8 @@ class PlacedRunner:
     async def _watch(self, book: RunStore, placed: PlacedRun) -> None:
         """Start workers and take results until nothing is left that can run."""
         while not self.stopping and not self._fatal:
-            found = await asyncio.to_thread(self._read_tasks, placed)
+            is_read = await asyncio.to_thread(self._read_tasks, placed)
+            found = {key: self._seen[key][0] for key in placed.keys if key in self._seen}
             self._questions.review(placed, found)
             self._note_sight(book)
             self._tell_begun(book, placed, found)
@@ -426,9 +428,11 @@ class PlacedRunner:
             await self._merge(book)
             if book.state.placed is None or _is_taken(book.state.placed):
                 return
+            self._judge_takes(book.state.placed)
             self._judge_limits()
-            await asyncio.to_thread(self._free_lost, placed)
-            await asyncio.to_thread(self._start_more, placed)
+            if is_read:  # else nobody knows whose lease stands still
+                await asyncio.to_thread(self._free_lost, placed)
+                await asyncio.to_thread(self._start_more, placed)
             self._judge_refusals(found)
             self._note_sight(book)
             while self._store.notes:
@@ -439,11 +443,15 @@ class PlacedRunner:
 
     async def _pass_time(self) -> None:
         """Return when the next look is due, or once the run is stopped."""
-        pause = self._clock.sleep(self._engine.look_s)
-        ends = [asyncio.ensure_future(one) for one in (self._stop.wait(), pause)]
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        for one in ends:
-            one.cancel()
+        pause = asyncio.ensure_future(self._clock.sleep(self._engine.look_s))
+        stop = asyncio.ensure_future(self._stop.wait())
+        try:
+            done, _ = await asyncio.wait({pause, stop}, return_when=asyncio.FIRST_COMPLETED)
+            for one in done:
+                one.result()
+        finally:
+            for one in (pause, stop):
+                one.cancel()
 
     def _tell_begun(
         self, book: RunStore, placed: PlacedRun, found: Mapping[str, StoredTask]
@@ -461,8 +469,9 @@ class PlacedRunner:
     def _taken(self, book: RunStore) -> tuple[str, ...]:
         return book.state.placed.taken if book.state.placed else ()
 
-    def _read_tasks(self, placed: PlacedRun) -> dict[str, StoredTask]:
-        """The tasks as the store has them. A store that can't be reached is waited for."""
+    def _read_tasks(self, placed: PlacedRun) -> bool:
+        """Read the tasks as the store has them. False where it can't be reached, and is waited
+        for."""
         try:
             refs = self._store.refs(*(f"{room}{placed.run}/" for room in (TASKS, QUESTIONS, WAITS)))
             tasks, asked, waits = (_below(refs, room) for room in (TASKS, QUESTIONS, WAITS))
@@ -479,32 +488,33 @@ class PlacedRunner:
         except StoreError as error:
             if self._store_problem is None:
                 self._store_problem = error.message, self._clock.now()
-                self._sink.show(Notice(f"The store can't be reached; it is tried again. {error}"))
-            return {key: found for key, (found, _) in self._seen.items()}
+                self._sink.show(Notice(_UNREACHED.format(error)))
+            return False
         if self._store_problem is not None:
             self._store_problem = None
             self._sink.show(Notice("The store can be reached again."))
-        at = self._lease_clock.monotonic()
+        at = self._clock.monotonic()
         if at - self._last_read > max(self._pace.lost / 3, 5 * self._engine.look_s):
             # it slept: nobody saw whether they moved
             self._seen = {key: (one, at) for key, (one, _) in self._seen.items()}
         self._last_read = at
         for key, commit in now.items():
             if commit in entries:
-                self._seen[key] = StoredTask(commit, entries[commit]), self._lease_clock.monotonic()
-        return {key: self._seen[key][0] for key in placed.keys if key in self._seen}
+                self._refused_before.setdefault(key, len(entries[commit].refusals))
+                self._seen[key] = StoredTask(commit, entries[commit]), self._clock.monotonic()
+        return True
 
     def _free_lost(self, placed: PlacedRun) -> None:
         """Take tasks from workers that have been still for too long, and end these, wherever the
         engine still has them."""
         for key, (stored, since) in [*self._seen.items()]:
-            still_s = self._lease_clock.monotonic() - since
+            still_s = self._clock.monotonic() - since
             if stored.entry.state != "running" or still_s <= self._pace.lost:
                 continue
             ref = ref_of(placed.run, key)
             try:
                 if now := lost(self._store, ref, stored, "the worker was gone"):
-                    self._seen[key] = now, self._lease_clock.monotonic()
+                    self._seen[key] = now, self._clock.monotonic()
                     self._say(f"Task {now.entry.tasks[0] + 1}: {now.entry.ended}.")
                     if handle := self._handles.pop(key, ""):
                         with suppress(EngineError):
@@ -528,16 +538,28 @@ class PlacedRunner:
 
     def _drop_ended(self) -> None:
         """Forget the workers that have ended, by what the engine says: nothing but new ones depends
-        on it."""
+        on it. One that lives by its word, and takes no task, isn't waited for without an end."""
         self._lives = lives = dict(self._engine.watch([*self._handles.values()]))
+        now = self._clock.monotonic()
         for key, handle in [*self._handles.items()]:
-            if lives.get(handle) not in {"lives", "waits"}:
-                if lives.get(handle) == "ended" and (seen := self.last_seen(key)):
+            life = lives.get(handle)
+            if life not in {"lives", "waits"}:
+                if life == "ended" and (seen := self.last_seen(key)):
                     self._ended[key] = seen.entry.attempt
+                del self._handles[key]
                 self._say_end(key, handle)
+            elif key not in self._seen:
+                continue
+            elif self._seen[key][0].entry.is_over:
                 del self._handles[key]
-            elif key in self._seen and self._seen[key][0].entry.is_over:
+            elif life == "lives" and self._is_overdue(key, now):
                 del self._handles[key]
+                self._say(f"Task {key}: its worker hasn't taken it; another one is started.")
+                self._engine.cancel([handle])
+
+    def _is_overdue(self, key: str, now: float) -> bool:
+        stored, since = self._seen[key]
+        return self._starts.is_overdue(stored.entry, since, now)
 
     def _take_back(self) -> None:
         """Cancel workers that no machine has begun, of tasks that aren't to be started now."""
@@ -557,7 +579,8 @@ class PlacedRunner:
         wanted: dict[str, list[str]] = {}
         self._out_of_money = False
         entries = [stored.entry for stored, _ in self._seen.values()]
-        budget = Budget(self._limit(placed), self._engine.slots, entries, self._handles)
+        budget = Budget(self._limit(placed), self._engine.slots, entries)
+        unpaid: set[str] = set()
         for key, (stored, _) in sorted(self._seen.items()):
             entry = stored.entry
             if entry.state != "waiting" or entry.cancelled or key in self._handles:
@@ -566,25 +589,31 @@ class PlacedRunner:
                 continue
             if len(self._handles) + len(wanted) >= self._engine.slots:
                 break
-            if not self._starts.is_due(entry, self._lease_clock.monotonic()):
+            if not self._starts.is_due(entry, self._clock.monotonic()):
                 continue
             cap = budget.cap_of(entry)
             if cap is not None and cap <= 0:
+                unpaid.add(key)
                 self._out_of_money = True
-                if not self._handles and not wanted:
-                    self._fatal = cost_reached(budget.limit or 0.0)
-                break
+                continue
             if cap != entry.cap_usd:
                 capped = change(self._store, ref_of(placed.run, key), stored, cap_usd=cap)
                 if capped is None:
                     continue  # somebody has it
-                self._seen[key] = capped, self._lease_clock.monotonic()
+                self._seen[key] = capped, self._clock.monotonic()
             budget.reserve(entry, cap)
             words = ["work", f"{placed.run}/{key}", "--store", self._store.address]
             if self._options.batch.scratch is not None:
                 words += ["--scratch", str(self._options.batch.scratch.absolute())]
             wanted[key] = words
-            self._starts.note(entry, self._lease_clock.monotonic())
+            self._starts.note(entry, self._clock.monotonic())
+        comes = {
+            one.key
+            for one in entries
+            if not one.is_over and not one.cancelled and self._skipped.isdisjoint(one.tasks)
+        }
+        if unpaid and not self._handles and unpaid == comes:
+            self._fatal = cost_reached(budget.limit or 0.0)
         return wanted
 
     def _limit(self, placed: PlacedRun) -> float | None:
@@ -602,21 +631,36 @@ class PlacedRunner:
 
     def _say_end(self, key: str, handle: str) -> None:
         """Say why a worker is gone that has left its task as it was."""
-        last = self._engine.fetch(handle).strip().rpartition("\n")[2]
-        is_event = last.endswith("}")  # of one that came to its end meanwhile
-        waits = key in self._seen and self._seen[key][0].entry.state == "waiting"
-        if waits and last and not is_event:
-            self._say(f"A worker ended without its task. {last}")
+        if key not in self._seen or self._seen[key][0].entry.state != "waiting":
+            return
+        with suppress(EngineError):  # a log that is lost stops nobody
+            last = self._engine.fetch(handle).strip().rpartition("\n")[2]
+            is_event = last.endswith("}")  # of one that came to its end meanwhile
+            if last and not is_event:
+                self._say(f"A worker ended without its task. {last}")
 
     def _judge_refusals(self, found: Mapping[str, StoredTask]) -> None:
-        """Say why machines refuse tasks; end the run where no task was ever taken."""
+        """Say why machines refuse tasks; end the run where no task was ever taken. What they said
+        to an earlier driver counts no more: somebody may have mended it."""
         entries = [one.entry for one in found.values()]
-        refusals = [refusal for entry in entries for refusal in entry.refusals]
+        refusals = [
+            refusal
+            for key, one in found.items()
+            for refusal in one.entry.refusals[self._refused_before[key] :]
+        ]
         for one in refusals:
             self._say(f"{one.host} can't take tasks of this run: {one.reason}")
         begun = any(entry.attempt or entry.requests for entry in entries)
         if len(refusals) >= _REFUSED and not begun:
             self._fatal = f"no machine takes tasks of this run: {refusals[-1].reason}"
+
+    def _judge_takes(self, placed: PlacedRun) -> None:
+        """End the run where nothing is left but results that can't be taken here; the next one
+        takes them."""
+        rest = [key for key in placed.keys if key not in placed.taken]
+        if all(self._failed_takes.get(key, 0) >= _TAKES for key in rest):
+            what = plural(len(rest), "result")
+            self._fatal = f"{what} can't be taken here yet; the store has all of it"
 
     def _judge_limits(self) -> None:
         """End the run where a limit of the person's is reached that no task heeds by itself."""
@@ -632,7 +676,7 @@ class PlacedRunner:
         """The facts for a person; None where nothing is placed."""
         if placed is None:
             return None
-        now = self._lease_clock.monotonic()
+        now = self._clock.monotonic()
         seen = {key: one for key, one in self._seen.items() if key in placed.keys}
         return DriverSight(
             engine=self._engine.name,
@@ -667,7 +711,7 @@ class PlacedRunner:
         if placed is None or sight is None:
             return
         entries = [*sight.entries.values()]
-        budget = Budget(self._limit(placed), self._engine.slots, entries, self._handles)
+        budget = Budget(self._limit(placed), self._engine.slots, entries)
         engine: object = self._engine
         resting: Mapping[str, str] = engine.resting() if isinstance(engine, RestingHosts) else {}
         refused = {one.host: one.reason for entry in entries for one in entry.refusals}
@@ -744,16 +788,17 @@ class PlacedRunner:
                     clock=self._clock,
                 )
             )
-        except (HoldfastError, msgspec.DecodeError, OSError) as error:
-            self._say(f"The result of task {first.index + 1} can't be taken yet: {error}")
-            self._failed_takes[key] = tried = self._failed_takes.get(key, 0) + 1
-            if tried < _TAKES:
-                return
-            why = f"Its result can't be read: {error}. It stays in the store."
+        except results.ResultError as error:
+            why = f"Its result can't be read: {error} It stays in the store."
             tasks = tuple(
                 replace(one, status="failed", message=why, error_class="unknown") for one in members
             )
+        except (HoldfastError, OSError) as error:
+            self._say(f"The result of task {first.index + 1} can't be taken yet: {error}")
+            self._failed_takes[key] = self._failed_takes.get(key, 0) + 1
+            return
         else:
+            self._failed_takes.pop(key, None)
             for problem in result.problems:
                 self._say(f"[{first.index + 1}] {problem}")
             tasks = result.tasks
@@ -775,8 +820,11 @@ class PlacedRunner:
         await self._questions.close()
         ended = self._fatal or (self.stopping and not self._leaving)
         if ended and self._engine.outlives:
+            placed = self.book.state.placed if self.book else None
+            # also those that the engine has denied meanwhile
+            handles = {*_handles(placed).values()} if placed else set[str]()
             with suppress(EngineError):
-                await asyncio.to_thread(self._engine.cancel, [*self._handles.values()])
+                await asyncio.to_thread(self._engine.cancel, handles)
         await self.close()
 
     async def _forget(self, book: RunStore) -> None:
@@ -798,6 +846,12 @@ def _below(refs: Mapping[str, str], room: str) -> dict[str, str]:
 
 def _named(tasks: Sequence[int]) -> str:
     return f"task{'s' * (len(tasks) > 1)} {', '.join(str(one + 1) for one in sorted(tasks))}"
+
+
+def _handles(placed: PlacedRun) -> dict[str, str]:
+    """The tasks whose results aren't here, with the word by which an engine knows their workers
+    where it outlives a driver."""
+    return {key: f"{placed.run}/{key}" for key in placed.keys if key not in placed.taken}
 
 
 def _is_taken(placed: PlacedRun) -> bool:

@@ -42,8 +42,8 @@ class TaskEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is to be done, one after the other; `number` counts its states.
 
     `attempt` counts from 1 once somebody has it: `holder` is that worker's own name, on `host`.
-    `losses` counts the workers that were gone without a word since it got further; at the last one
-    it had sent `lost_at` requests.
+    `losses` counts the workers that were gone without a word since it got further, and
+    `losses_in_all` all of them; at the last one it had sent `lost_at` requests.
     `requests` and `spent_usd` are those of all attempts, as far as is known, the latter None where
     a price is missing; `next_usd` is the most that the answer to the last request may cost, and
     `reserved_usd` what lost attempts may have paid for such answers. The attempts together may cost
@@ -59,6 +59,7 @@ class TaskEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     number: int = 0
     attempt: int = 0
     losses: int = 0
+    losses_in_all: int = 0
     lost_at: int = 0
     holder: str = ""
     host: str = ""

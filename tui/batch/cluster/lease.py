@@ -28,6 +28,9 @@ LOSSES: Final = 3
 """Workers that a task may lose, without getting further, before it is given up."""
 _LARGE: Final = 1_000_000
 """New bytes of a state that are sent ahead of it: an upload may take longer than the lease."""
+LOSSES_IN_ALL: Final = 10
+"""Workers that it may lose at all: one that kills them after a few requests gets further each
+time."""
 _BOOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -113,10 +116,12 @@ def lost(store: TaskStore, ref: str, found: StoredTask, why: str) -> StoredTask 
 def _without(entry: TaskEntry, why: str) -> dict[str, Any]:
     """The changes of a task's state when its worker is gone."""
     losses = 1 if entry.requests > entry.lost_at + 1 else entry.losses + 1
+    in_all = entry.losses_in_all + 1
     return {
-        "state": "given_up" if losses >= LOSSES else "waiting",
+        "state": "given_up" if losses >= LOSSES or in_all >= LOSSES_IN_ALL else "waiting",
         "ended": f"{why} on {entry.host}" if entry.host else why,
         "losses": losses,
+        "losses_in_all": in_all,
         "lost_at": entry.requests,
         "reserved_usd": entry.reserved_usd + entry.next_usd,
         "next_usd": 0.0,
@@ -192,7 +197,10 @@ class Lease:
                         began = self._clock.monotonic()
                 else:
                     now = lost(self.store, self._ref, found, "the worker was gone")
-                    now = now or read_task(self.store, self._ref)
+                    if now is None:
+                        now = read_task(self.store, self._ref)
+                        if now.entry.state == "running":
+                            return None  # it was renewed just now
                 found = now
                 continue
             if self._begin(found, place):
@@ -275,8 +283,7 @@ class Lease:
         """Put the task's last state into the store, and hold it no longer. Raises
         LeaseLostError."""
         with self._sent_ahead(snapshot):
-            self._move(snapshot, patient=True, **changes)
-            self._over.set()
+            self._move(snapshot, patient=True, last=True, **changes)
 
     def fail(self, why: str) -> None:
         """Give the task back after a failure that is no task's. Raises LeaseLostError."""
@@ -312,10 +319,17 @@ class Lease:
         return files + self.store.size(snapshot.works, _work(self.store, self.stored))
 
     def _move(
-        self, snapshot: TaskSnapshot | None = None, *, patient: bool = False, **changes: Any
+        self,
+        snapshot: TaskSnapshot | None = None,
+        *,
+        patient: bool = False,
+        last: bool = False,
+        **changes: Any,
     ) -> None:
+        """Move the task to its next state; after the `last` one no renewal that waited here does
+        so again."""
         with self._moving:
-            while not self.is_lost:
+            while not self._over.is_set():
                 if self._pending:
                     self._patiently(self._is_in_store, patient=patient)
                 at = self.stored
@@ -329,6 +343,8 @@ class Lease:
                 commit = self.store.commit(message, upon=at.commit, works=works, files=files)
                 self._pending[commit] = StoredTask(commit, entry)
                 if self._patiently(partial(self._push, at.commit, commit), patient=patient):
+                    if last:
+                        self._over.set()
                     return
                 if not self._patiently(self._is_in_store, patient=patient):
                     break

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from tui.app.packs.pack import default_name, pack
 from tui.app.packs.unpack import unpack
+from tui.batch.cluster.disk_space import is_full
 from tui.batch.cluster.entry import TaskEntry
 from tui.batch.cluster.lease import StoredTask
 from tui.batch.cluster.task_store import StoreError, TaskStore
@@ -47,6 +48,10 @@ _OUTPUT = late_pattern(
 )
 
 
+class ResultError(HoldfastError):
+    """A result in the store that can't be read, however often it is tried."""
+
+
 @dataclass(slots=True)
 class Result:
     """The states of a group's tasks, and what could not be brought along, in sentences."""
@@ -67,16 +72,16 @@ def take(
 ) -> Result:
     """Bring a group that is over to `target`: its commits as the branch of a `worktree` that is
     made only if they can't be merged. `members` are its tasks as they are here; where it was given
-    up, those that weren't done have failed. Raises StoreError, GitError. Taking it twice changes
-    nothing."""
+    up, those that weren't done have failed. Taking it twice changes nothing. Raises ResultError for
+    one that is damaged, StoreError and GitError where it may be tried again."""
     commit, entry = found.commit, found.entry
-    if entry.state == "given_up" and not entry.head:  # lost before its first request
-        return Result(_given_up(entry, members, ""))
     files = store.files(commit, _STATE, _REFS, _LOGS, f"{PACKS}/")
+    if entry.state == "given_up" and _STATE not in files:  # lost before its first request
+        return Result(_given_up(entry, members, ""))
     if not {_STATE, _REFS} <= files.keys():
-        raise StoreError("It has no state of its tasks.")
+        raise ResultError("It has no state of its tasks.")
     contents = store.read_all(files)
-    state = msgspec.json.decode(contents[_STATE], type=RunState)
+    state, refs = _read(contents)
     indexes = [task.index for task in members]
     mine = tuple(task for task in state.tasks if task.index in indexes)
     checkout = Checkout.of(target)
@@ -84,7 +89,6 @@ def take(
     fetch = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc")
     checkout.git(*fetch, str(store.mirror), *wanted, env={"GIT_ALLOW_PROTOCOL": "file"})
     began = "".join(filter(str.isdigit, state.started_at))[:14]
-    refs = msgspec.json.decode(contents[_REFS], type=dict[str, str])
     for ref in filter(_refs_of(began, indexes).fullmatch, refs):
         checkout.git("update-ref", ref, refs[ref])
     if entry.state == "given_up":
@@ -108,8 +112,18 @@ def take(
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_file(place, contents[path])
     packs = {path: data for path, data in contents.items() if path.startswith(f"{PACKS}/")}
-    result.problems += _sessions(store, found, packs, target, folders=folders, clock=clock)
+    with os_error_as(StoreError, "Can't bring the task's sessions"):
+        result.problems += _sessions(store, found, packs, target, folders=folders, clock=clock)
     return result
+
+
+def _read(contents: Mapping[str, bytes]) -> tuple[RunState, dict[str, str]]:
+    """The states of tasks in the files of a result, and its refs. Raises ResultError."""
+    try:
+        state = msgspec.json.decode(contents[_STATE], type=RunState)
+        return state, msgspec.json.decode(contents[_REFS], type=dict[str, str])
+    except msgspec.DecodeError as error:
+        raise ResultError(f"{error}.") from error
 
 
 def _refs_of(began: str, indexes: Sequence[int]) -> re.Pattern[str]:
@@ -129,7 +143,7 @@ def _given_up(entry: TaskEntry, tasks: Sequence[TaskState], kept: str) -> tuple[
         rest = max(0.0, rest - sum(cost or 0.0 for cost in costs)) if known else None
     failed: dict[str, Any] = {
         "status": "failed",
-        "message": f"Given up: {entry.losses} workers were lost with it; {entry.ended}.",
+        "message": f"Given up: {entry.losses_in_all} workers were lost with it; {entry.ended}.",
         "error_class": "unknown",
     }
     worked = {"attempts": entry.attempt, "cost_usd": rest, "change": kept or None}
@@ -169,14 +183,16 @@ def _sessions(
         records = _records(store, found, home) if found.entry.state == "given_up" else []
         for path in [*records, *map(Path, packs)]:
             file = Path(folder) / path.name
+            if path not in records:
+                file.write_bytes(packs[str(path)])
             try:
                 if path in records:
                     file = file.with_name(default_name(path))
                     pack(path, file, folders=home, clock=clock, secrets="keep")
-                else:
-                    file.write_bytes(packs[str(path)])
                 unpacked = unpack(file, target, folders=folders, clock=clock)
             except (HoldfastError, OSError) as error:
+                if is_full(str(error)):
+                    raise StoreError(str(error)) from error
                 yield f"A session of the task stays in the store: {error}"
                 continue
             yield from unpacked.problems

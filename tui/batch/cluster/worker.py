@@ -31,6 +31,7 @@ from tui.app.options.arguments import Options
 from tui.app.packs.pack import default_name, pack
 from tui.batch.cluster.asking import StoreApprover
 from tui.batch.cluster.budget import TaskBill
+from tui.batch.cluster.disk_space import is_full
 from tui.batch.cluster.entry import ActiveTask, TaskEntry
 from tui.batch.cluster.hard_end import EXIT_STOPPED, end_by_force, signals_for_sure
 from tui.batch.cluster.lease import (
@@ -82,6 +83,9 @@ _PDEATHSIG: Final = 1
 
 class RefusedError(HoldfastError):
     """This machine can't take tasks of the run: that is no attempt."""
+
+
+_NO_ATTEMPT: Final = (RefusedError, UnreachableError, UsageError, CredentialsError)
 
 
 def run(options: Options) -> int:
@@ -211,22 +215,29 @@ async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folder
     job.lease = lease = Lease(store, ref, LeasePace(spec.lease_s), clock, job)
     job.workplace = workplace
     try:
+        await asyncio.to_thread(workplace.reserve_room)
         with signals_for_sure(job.stop):
             return await _hold(job, store, run_commit, usual, clock)
     except LeaseLostError:
         return EXIT_LOST
-    except (RefusedError, UnreachableError, UsageError, CredentialsError) as error:
+    except HoldfastError as error:
+        has_no_room = is_full(error.message)
+        if has_no_room:
+            with suppress(OSError):
+                await asyncio.to_thread(workplace.make_room)  # also for giving the task back
+        if not has_no_room and not isinstance(error, _NO_ATTEMPT):
+            if lease.is_held:
+                with suppress(LeaseLostError):
+                    lease.fail(error.message)
+            raise
         if lease.is_held:
             with suppress(LeaseLostError):
-                lease.finish(state="waiting", holder="", attempt=lease.stored.entry.attempt - 1)
+                lease.finish(
+                    **_given_back(job, error.message), attempt=lease.stored.entry.attempt - 1
+                )
         if isinstance(error, UnreachableError):
             raise
         raise RefusedError(error.message, hint=error.hint) from error
-    except HoldfastError as error:
-        if lease.is_held:
-            with suppress(LeaseLostError):
-                lease.fail(error.message)
-        raise
     finally:
         for text in store.notes:
             _say(text)
@@ -251,16 +262,23 @@ async def _hold(job: _Job, store: TaskStore, run_commit: str, usual: Folders, cl
             job.waits = SharedWaits(store, workplace.spec.run, key_used, clock)
         await _run(job, planned, store, clock, found)
     if job.stopped:
-        entry = lease.stored.entry
-        back: dict[str, Any] = {
-            "ended": f"stopped by a signal on {entry.host}",
-            "spent_usd": job.bill.spent_usd if job.requests else entry.spent_usd,
-            "reserved_usd": entry.reserved_usd + job.bill.next_usd,
-            "next_usd": 0.0,
-        }
-        await asyncio.to_thread(lambda: lease.finish(state="waiting", holder="", **back))
+        back = _given_back(job, "stopped by a signal")
+        await asyncio.to_thread(lambda: lease.finish(**back))
         return EXIT_STOPPED
     return EXIT_DONE
+
+
+def _given_back(job: _Job, why: str) -> dict[str, Any]:
+    """The changes of a task's state where its worker gives it back."""
+    entry = job.lease.stored.entry
+    return {
+        "state": "waiting",
+        "holder": "",
+        "ended": f"{why} on {entry.host}",
+        "spent_usd": job.bill.spent_usd if job.requests else entry.spent_usd,
+        "reserved_usd": entry.reserved_usd + job.bill.next_usd,
+        "next_usd": 0.0,
+    }
 
 
 def _why_again(found: StoredTask, workplace: Workplace, *, goes_on: bool) -> str:
@@ -352,6 +370,8 @@ async def _run(
         await shop.close()
     if job.lease.is_lost:
         raise LeaseLostError
+    if job.failure is not None:
+        raise job.failure
     if runner.fatal_class == "auth":
         raise RefusedError(runner.reason)
     if job.stopped:
@@ -402,6 +422,8 @@ class _Job:
     loop: asyncio.AbstractEventLoop
     runner: Runner | None = None
     stopped: bool = False
+    failure: HoldfastError | None = None
+    """The error with which the task couldn't be put into the store."""
     requests: int = 0
     bill: TaskBill = field(default_factory=TaskBill)
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
@@ -461,6 +483,10 @@ class _Job:
                 await self._keep_fresh()
         except LeaseLostError:
             await asyncio.Event().wait()  # until the run, which ends now, cancels it
+        except HoldfastError as error:  # it is no failure of the task's
+            self.failure = error
+            self._end()
+            await asyncio.Event().wait()
         return number
 
     async def _keep_fresh(self) -> None:

@@ -10,6 +10,7 @@ FREE: Final = 3
 """Workers of a task that are started without a wait."""
 _FIRST_S: Final = 15.0
 _MOST_S: Final = 300.0
+_OVERDUE_S: Final = 600.0
 
 
 class WorkerStarts:
@@ -35,3 +36,9 @@ class WorkerStarts:
         attempt, count, _ = self._starts.get(entry.key, (entry.attempt, 0, now))
         same = attempt == entry.attempt
         self._starts[entry.key] = entry.attempt, count + 1 if same else 1, now
+
+    def is_overdue(self, entry: TaskEntry, since: float, now: float) -> bool:
+        """True if a worker that lives, as its engine says, should have taken this task by now: it
+        waits unchanged `since` then."""
+        _, _, last = self._starts.get(entry.key, (0, 0, since))
+        return entry.state == "waiting" and now - max(since, last) > _OVERDUE_S

@@ -3,6 +3,7 @@
     work/    an ordinary checkout, on the branch of the run, at the commit it had come to
     data/    sessions and full outputs of the task alone, as in the platform's data folder
     new/     how the files of the checkout were when they were new, if a later task may have them
+    room     what is removed where the disk is full
 
 It always has the same path, on every machine where it can: the model has read it, so only there
 can a lost task go on as if nothing had happened.
@@ -47,6 +48,8 @@ _PERSON: Final = {"name": "GIT_AUTHOR_NAME", "email": "GIT_AUTHOR_EMAIL"}
 _PIECE: Final = "{:012d}"
 _FILE_MAX: Final = 64_000_000
 """Bytes of a file of a task's own that are put into the store; a larger one isn't."""
+_ROOM: Final = "room"
+_ROOM_BYTES: Final = 1_000_000
 _ROOMS: Final = ("run", "tool-results", "plans")
 """The folders in `.holdfast/` that are a task's own."""
 
@@ -184,6 +187,19 @@ class Workplace:
         """A snapshot is in the store: the next one has what has changed since."""
         self._known = dict(snapshot.known)
         self._brought.update(snapshot.new)
+
+    def reserve_room(self) -> None:
+        """Take a little of the disk, for giving the task back once it is full. Raises
+        StoreError."""
+        with os_error_as(StoreError, f"Can't write {self.place}"):
+            self.place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (self.place / _ROOM).write_bytes(bytes(_ROOM_BYTES))
+
+    def make_room(self) -> None:
+        """Remove what was reserved, and the task's folders: the store has what counts."""
+        (self.place / _ROOM).unlink(missing_ok=True)
+        for name in ("data", "work", "new"):
+            remove_tree(self.place / name)
 
     def remove(self, *, spare: bool = False) -> None:
         """Remove all of it: the store has what counts. Where nothing works in it any more, the next
