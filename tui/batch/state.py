@@ -101,6 +101,12 @@ class PlacedRun(msgspec.Struct, frozen=True, kw_only=True):
     keys: dict[str, tuple[int, ...]]
     taken: tuple[str, ...] = ()
 
+    @property
+    def waiting(self) -> frozenset[int]:
+        """The tasks whose results are still to come."""
+        every = (set(indexes) for key, indexes in self.keys.items() if key not in self.taken)
+        return frozenset[int]().union(*every)
+
 
 class RunState(msgspec.Struct, frozen=True, kw_only=True):
     """A run of one task file. `sha256` is of its groups and texts; `batch` is the message batch

@@ -13,6 +13,7 @@ from tui.batch.cluster.engines.local import LocalEngine
 from tui.batch.cluster.engines.port import EngineError, WorkerEngine
 from tui.batch.cluster.engines.slurm import SlurmEngine, slots_of
 from tui.batch.cluster.engines.ssh import SshEngine, hosts_of
+from tui.batch.cluster.relay import WorkerEvents
 from tui.batch.cluster.lease import change, read_task, ref_of
 from tui.batch.cluster.task_store import StoreError, TaskStore, whole_address
 from tui.batch.cluster.worker import private_place, scratch_folder
@@ -37,7 +38,13 @@ async def make_runner(
     finally:
         await confinement.close()
     store = _store(planned, options, engine)
-    return PlacedRunner(planned, options, store, engine, sink, clock=clock, confined=confined)
+    printed: WorkerEvents | None = None
+    if isinstance(engine, LocalEngine):
+        # a script has no cache that the first one could write
+        printed = WorkerEvents(engine, clock, answered=planned.launch.access.practice)
+    return PlacedRunner(
+        planned, options, store, engine, sink, clock=clock, confined=confined, printed=printed
+    )
 
 
 def _engine(planned: RunPlan, options: Options, clock: Clock) -> WorkerEngine:
@@ -46,7 +53,7 @@ def _engine(planned: RunPlan, options: Options, clock: Clock) -> WorkerEngine:
     kind, _, places = named.partition(":")
     match kind:
         case "local":
-            return LocalEngine(slots if slots > 1 else os.cpu_count() or 1, logs)
+            return LocalEngine(slots, logs)
         case "slurm":
             return SlurmEngine(slots_of(slots), logs)
         case "ssh":

@@ -10,7 +10,7 @@ import asyncio
 import secrets
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -28,6 +28,7 @@ from tui.batch.cluster.lease import (
     lost,
     ref_of,
 )
+from tui.batch.cluster.relay import WorkerEvents
 from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, spec_for
 from tui.batch.cluster.task_store import RUNS, TASKS, CommitDraft, StoreError, TaskStore
 from tui.batch.cluster.worker_starts import WorkerStarts
@@ -48,6 +49,8 @@ from tui.core.git.door import GitError
 
 LOOK_S: Final = 2.0
 """Seconds between two looks at the store."""
+_READ_S: Final = 0.2
+"""Seconds between two looks at what workers of this machine have printed."""
 _TAKES: Final = 5
 """Tries to take a result."""
 _REFUSED: Final = 3
@@ -76,8 +79,11 @@ class PlacedRunner:
         *,
         clock: Clock,
         confined: bool,
+        printed: WorkerEvents | None = None,
     ) -> None:
+        """`printed` has the events of workers on this machine."""
         self._planned, self._options = planned, options
+        self._printed = printed
         self._store, self._engine = store, engine
         self._sink, self._clock = sink, clock
         self._confined = confined
@@ -94,6 +100,8 @@ class PlacedRunner:
         self._handles: dict[str, str] = {}
         """The worker of each task, as the engine knows it."""
         self._fatal = ""
+        self._limit_reached = ""
+        """Nothing more is begun for this reason; what runs comes to its end."""
         self._again = False
         self._told: set[str] = set()
         self._begun: dict[str, int] = {}
@@ -148,15 +156,23 @@ class PlacedRunner:
                 say=self._say,
                 opened=self._announce,
                 folders=planned.launch.folders,
+                parallel=None,
             )
+            if book.state.batch is not None:
+                raise UsageError(
+                    "A message batch of this run isn't done yet.",
+                    hint="Continue with --batch-api, or forget it with --reset.",
+                )
             if self._again:
                 await book.take_up_failed()
+            await self._leave_worktrees(book)
             try:
                 await self._merge(book)
                 while (placed := await self._placed(book)) is not None:
                     await self._watch(book, placed)
             finally:
                 await self._end()
+            await self._interrupt(book)
             await self._merge(book, everything=True)
             await self._forget(book)
         finished = RunFinished(
@@ -233,12 +249,13 @@ class PlacedRunner:
         if run_ref in store.refs(run_ref):
             return
         planned = self._planned
-        spec = spec_for(planned, self._options, placed.run, confined=self._confined)
+        near = self._engine.name == "local"
+        spec = spec_for(planned, self._options, placed.run, confined=self._confined, near=near)
         files: dict[str, bytes | None] = {TASK_FILE: read_small(planned.task_file)[0]}
         if planned.launch.boot is not None:
             files[BOOT_FILE] = read_small(planned.launch.boot)[0]
         here = Checkout.of(planned.target).common / "objects"
-        files[STATE_FILE] = msgspec.json.encode(replace(book.state, placed=None))
+        files[STATE_FILE] = msgspec.json.encode(_before(book.state))
         drafts = [CommitDraft(spec.to_message(), works=(spec.base,), files=files)]
         for key, indexes in placed.keys.items():
             drafts.append(CommitDraft(TaskEntry(key=key, tasks=indexes).to_message()))
@@ -255,7 +272,10 @@ class PlacedRunner:
         began = self._clock.monotonic()
         while not self.stopping and not self._fatal:
             found = await asyncio.to_thread(self._read_tasks, placed)
-            self._tell_begun(book, placed, found)
+            if self._printed is None:
+                self._tell_begun(book, placed, found)
+            else:
+                await self._tell_printed(book, self._printed)
             for key, one in found.items():
                 if one.entry.is_over and key not in self._taken(book):
                     await self._take(book, key, one)
@@ -266,9 +286,29 @@ class PlacedRunner:
             await asyncio.to_thread(self._free_lost, placed)
             await asyncio.to_thread(self._start_more, placed)
             self._judge_refusals(found)
-            waiting = asyncio.ensure_future(self._stop.wait())
+            await self._pause(book)
+
+    async def _pause(self, book: RunStore) -> None:
+        """Wait for the next look at the store, and tell meanwhile what workers print."""
+        waiting = asyncio.ensure_future(self._stop.wait())
+        if self._printed is None:
             await asyncio.wait({waiting}, timeout=LOOK_S)
-            waiting.cancel()
+        for _ in range(round(LOOK_S / _READ_S) if self._printed else 0):
+            done, _ = await asyncio.wait({waiting}, timeout=_READ_S)
+            if done or (self._printed and await self._tell_printed(book, self._printed)):
+                break
+        waiting.cancel()
+
+    async def _tell_printed(self, book: RunStore, printed: WorkerEvents) -> bool:
+        """Publish what workers have printed. True if a look at the store is due."""
+        events, is_due = await asyncio.to_thread(printed.read)
+        for event in events:
+            if isinstance(event, TaskStarted):
+                task = book.task(event.task)
+                more: Any = {"attempts": event.attempt, "session_id": event.session_id}
+                await book.save(replace(task, status="running", **more))
+            self._sink.show(event)
+        return is_due
 
     def _tell_begun(
         self, book: RunStore, placed: PlacedRun, found: Mapping[str, StoredTask]
@@ -331,7 +371,9 @@ class PlacedRunner:
         """Give the engine tasks that wait, as many as it and the money allow."""
         try:
             self._drop_ended()
-            if wanted := self._chosen(placed):
+            if self._limit_reached:
+                self._cancel_waiting()
+            elif wanted := self._chosen(placed):
                 self._handles |= self._engine.put(wanted)
         except EngineError as error:
             self._say(f"The engine {self._engine.name} can't start workers now: {error}")
@@ -347,16 +389,24 @@ class PlacedRunner:
             elif key in self._seen and self._seen[key][0].entry.is_over:
                 del self._handles[key]
 
+    def _cancel_waiting(self) -> None:
+        """Take workers back that have not begun."""
+        found = {key: stored.entry.state for key, (stored, _) in self._seen.items()}
+        waiting = [key for key in self._handles if found.get(key) == "waiting"]
+        self._engine.cancel([self._handles.pop(key) for key in waiting])
+
     def _chosen(self, placed: PlacedRun) -> dict[str, list[str]]:
         """The next tasks for the engine, each with the words of its worker's command."""
         wanted: dict[str, list[str]] = {}
         entries = [stored.entry for stored, _ in self._seen.values()]
-        budget = Budget(self._limit(placed), self._engine.slots, entries, self._handles)
+        slots = self._printed.slots() if self._printed else self._engine.slots
+        sharing = min(self._engine.slots, sum(not entry.is_over for entry in entries)) or 1
+        budget = Budget(self._limit(placed), sharing, entries, self._handles)
         for key, (stored, _) in sorted(self._seen.items()):
             entry = stored.entry
             if entry.state != "waiting" or entry.cancelled or key in self._handles:
                 continue
-            if len(self._handles) + len(wanted) >= self._engine.slots:
+            if len(self._handles) + len(wanted) >= slots:
                 break
             if not self._starts.is_due(entry, self._lease_clock.monotonic()):
                 continue
@@ -401,12 +451,14 @@ class PlacedRunner:
             self._fatal = f"no machine takes tasks of this run: {refusals[-1].reason}"
 
     def _judge_limits(self, began: float) -> None:
-        """End the run where a limit of the person's is reached that no task heeds by itself."""
+        """Begin nothing more where a limit of the person's is reached that no task heeds by itself,
+        and end the run once what runs has ended."""
         stops = self._planned.stops
-        if reached := stops.reached(
+        self._limit_reached = self._limit_reached or stops.reached(
             spent_usd=None, failures=self._failures, elapsed_s=self._clock.monotonic() - began
-        ):
-            self._fatal = reached
+        )
+        if self._limit_reached and not self._handles:
+            self._fatal = self._limit_reached
 
     # Taking it
 
@@ -414,7 +466,7 @@ class PlacedRunner:
         """Merge results; each waits for the tasks before it that are still to come."""
 
         def comes(task: TaskState) -> bool:
-            return task.is_to_do
+            return task.is_to_do or task.status == "running"
 
         await self._merging.merge(book, self._sink.show, None if everything else comes)
 
@@ -445,7 +497,7 @@ class PlacedRunner:
                         found,
                         indexes,
                         self._planned.target,
-                        book.worktree_of(first, members),
+                        book.worktree_of(first, [t for t in members if t.status == "unmerged"]),
                         folders=self._planned.launch.folders,
                         clock=self._clock,
                     )
@@ -467,8 +519,13 @@ class PlacedRunner:
         for task in tasks:
             await book.rest(task)
             self._failures = self._failures + 1 if task.status == "failed" else 0
+        if self._planned.stops.cost_usd is not None and found.entry.state == "done":
+            # its share was too small: it may get what others have left
+            self._tried -= {task.index for task in tasks if task.is_to_do}
         placed = book.state.placed
         await book.note_placed(replace(placed, taken=(*placed.taken, key)))
+        if self._printed is not None:
+            self._printed.engine.drop(key)
         for task in tasks:
             self._sink.show(_finished(task))
 
@@ -479,6 +536,35 @@ class PlacedRunner:
             with suppress(EngineError):
                 await asyncio.to_thread(self._engine.cancel, [*self._handles.values()])
         await self.close()
+
+    async def _interrupt(self, book: RunStore) -> None:
+        """Say of tasks that were at work that the next run continues them. Those of a window that
+        was closed stay as they are."""
+        for task in book.state.tasks if not self._leaving else ():
+            if task.status == "running":
+                spent = self._spent(book, task.index)
+                now = timestamp(self._clock.now())
+                cut = replace(task, status="interrupted", interrupted_at=now, cost_usd=spent)
+                await book.rest(cut)
+                self._sink.show(_finished(cut))
+
+    def _spent(self, book: RunStore, index: int) -> float | None:
+        """What the group that begins with a task has cost so far; 0 for the others in a group."""
+        keys = book.state.placed.keys if book.state.placed else {}
+        first = next((key for key, indexes in keys.items() if indexes[0] == index), "")
+        return self._seen[first][0].entry.spent_usd if first in self._seen else 0.0
+
+    async def _leave_worktrees(self, book: RunStore) -> None:
+        """Remove the worktrees of tasks that an earlier run began in this program's own process:
+        they begin again."""
+        names = {task.worktree for task in book.state.tasks if task.is_to_do}
+        for name in sorted(filter(None, names)):
+            if any(one.worktree == name and one.status == "unmerged" for one in book.state.tasks):
+                continue
+            if refusal := await asyncio.to_thread(self._planned.worktrees.leave, name):
+                self._say(refusal)
+            else:
+                await book.forget_worktree(name)
 
     async def _forget(self, book: RunStore) -> None:
         """Remove what merged tasks have left, and the note of a run that is over."""
@@ -499,13 +585,27 @@ def _is_taken(placed: PlacedRun) -> bool:
 
 def _keys(state: RunState, tried: Collection[int]) -> dict[str, tuple[int, ...]]:
     """The groups of tasks that are to be done and were not `tried`, by the names that they have in
-    the store: tasks of a group share a session, and one above the first heading is on its own."""
+    the store: tasks of a group share a session, and one above the first heading is on its own. A
+    group waits for what of it has to be merged first."""
     groups: dict[tuple[int, int], list[int]] = {}
+    waits = {_group_of(task) for task in state.tasks if task.status == "unmerged"}
     for task in state.tasks:
-        if task.is_to_do and task.index not in tried:
-            key = (task.section, task.index if task.group == UNGROUPED else -1)
-            groups.setdefault(key, []).append(task.index)
+        if task.is_to_do and task.index not in tried and _group_of(task) not in waits:
+            groups.setdefault(_group_of(task), []).append(task.index)
     return {f"{indexes[0] + 1:05}": tuple(indexes) for indexes in groups.values()}
+
+
+def _group_of(task: TaskState) -> tuple[int, int]:
+    return (task.section, task.index if task.group == UNGROUPED else -1)
+
+
+def _before(state: RunState) -> RunState:
+    """The state with which workers begin: what a killed driver saw running isn't theirs."""
+    tasks = (
+        replace(task, status="pending") if task.status == "running" else task
+        for task in state.tasks
+    )
+    return replace(state, placed=None, tasks=tuple(tasks))
 
 
 def _finished(task: TaskState) -> TaskFinished:

@@ -49,7 +49,7 @@ from tui.core.clock import Clock
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import CredentialsError, HoldfastError, ProviderError, UsageError, os_error_as
-from tui.core.facts import RequestPaid
+from tui.core.facts import Notice, RequestPaid
 from tui.core.paths import Folders, folders
 from tui.core.process_birth import born
 from tui.core.signals import heeded_signals
@@ -209,6 +209,8 @@ async def _hold(job: _Job, store: TaskStore, run_commit: str, usual: Folders, cl
         )
         key, why = found.entry.key, _why_again(found, workplace, goes_on=goes_on)
         _say(why or f"Task {key} {'goes on where it was' if goes_on else 'begins'}.")
+        for note in await asyncio.to_thread(workplace.bring):
+            _tell(Notice(note))
         planned = await asyncio.to_thread(_planned, workplace, usual, found.entry.remaining_usd)
         await _check_sandbox(workplace.spec, planned)
         if key_used := planned.launch.access.key:
@@ -275,16 +277,16 @@ def _planned(workplace: Workplace, usual: Folders, most: float | None) -> RunPla
         headless=True,
         max_cost=most,
         practice_script=script,
+        fallback_models=(spec.fallback,) if spec.fallback else (),
         **spec.options,
     )
-    settled = {**spec.config, "batch": {**spec.config.get("batch", {}), "max_cost": 0.0}}
     home = workplace.folders(usual)
-    planned = plan(options, home=home, settled=settled, trusted=spec.trust)
+    planned = plan(options, home=home, settled=spec.config, trusted=spec.trust)
     workspace = planned.launch.workspace
-    objects = Path(os.path.realpath(workplace.base / "objects"))
+    objects = [Path(os.path.realpath(path)) for path in workplace.shared_objects()]
     launch = replace(
         planned.launch,
-        workspace=replace(workspace, readable=(*workspace.readable, objects)),
+        workspace=replace(workspace, readable=(*workspace.readable, *objects)),
         boot=workplace.target / ".holdfast" / BOOT_FILE if spec.boot else planned.launch.boot,
     )
     return replace(planned, launch=launch)
@@ -393,7 +395,7 @@ class _Job:
         if isinstance(event, FromAgent) and isinstance(event.event, RequestPaid):
             usd, self.asked_usd = event.event.usd, 0.0
             self.spent = None if usd is None or self.spent is None else self.spent + usd
-        _say(json.dumps(event.to_json(), ensure_ascii=True, separators=(",", ":")))
+        _tell(event)
 
     async def ready(self, request: Request) -> None:
         """Return once the store has all that was done so far, and nobody can have the task
@@ -459,6 +461,11 @@ class _StoredFirst(ProviderWrapper):
             if error.error_class == "rate_limit" and error.retry_after:
                 await self._job.limited(request.model, error.retry_after)
             raise
+
+
+def _tell(event: BatchEvent) -> None:
+    """An event on stdout."""
+    _say(json.dumps(event.to_json(), ensure_ascii=True, separators=(",", ":")))
 
 
 def _say(text: str) -> None:

@@ -19,6 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tui.batch.cluster.entry import TaskEntry
+from tui.batch.cluster.origin import bring, objects_of, share
 from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, RunSpec
 from tui.batch.cluster.task_store import StoreError, TaskStore
 from tui.batch.git import RUNNING
@@ -131,6 +132,24 @@ class Workplace:
             self._write(self.target / PRIVATE_DIR / BOOT_FILE, store.read(run, BOOT_FILE))
         return goes_on
 
+    def bring(self) -> list[str]:
+        """Copy the ignored files that a worktree gets, where the run began on this machine. Returns
+        what the person should know. Raises GitError."""
+        origin = self._origin
+        return list(bring(origin, origin / self.spec.inside, self.top)) if origin else []
+
+    def shared_objects(self) -> Iterator[Path]:
+        """Yield the folders of objects that the checkout shares. Raises GitError."""
+        yield self.base / "objects"
+        if self._origin:
+            yield objects_of(self._origin)
+
+    @property
+    def _origin(self) -> Path | None:
+        """The checkout that the run began in, if it is still on this machine."""
+        origin = Path(self.spec.origin)
+        return origin if self.spec.origin and (origin / ".git").exists() else None
+
     def snapshot(self) -> TaskSnapshot:
         """The task's state as it is now. Raises GitError, StoreError."""
         checkout = Checkout.of(self.top)
@@ -165,8 +184,12 @@ class Workplace:
     def _check_out(self, store: TaskStore, start: str, works: list[str]) -> None:
         top, branch = self.top, self.spec.branch
         git(top, "init", "-q", "-b", branch, str(top))
-        base = store.base(self.spec.base, self.base)
-        self._write(self.objects / "info" / "alternates", f"{base}/objects\n".encode())
+        store.base(self.spec.base, self.base)
+        shared = "".join(f"{path}\n" for path in self.shared_objects())
+        self._write(self.objects / "info" / "alternates", os.fsencode(shared))
+        if self._origin:
+            hooks = bool(self.spec.config.get("batch", {}).get("hooks"))
+            share(self._origin, top, branch, hooks=hooks)
         if works:
             store.fetch(works, into=top)
         for name, value in self.spec.identity.items():

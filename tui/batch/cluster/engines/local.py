@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -31,6 +31,8 @@ class LocalEngine:
     _started: dict[str, subprocess.Popen[bytes]] = field(
         default_factory=dict[str, "subprocess.Popen[bytes]"]
     )
+    _read: dict[str, int] = field(default_factory=dict[str, int])
+    """The bytes of each log that `printed` has come to."""
 
     def put(self, commands: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
         handles: dict[str, str] = {}
@@ -38,6 +40,7 @@ class LocalEngine:
             self.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
             for key, words in commands.items():
                 with self._log(key).open("ab") as log:
+                    self._read.setdefault(key, log.tell())  # what is there is of an earlier run
                     started = subprocess.Popen(
                         [sys.executable, "-P", "-m", "tui", *words],
                         stdin=subprocess.DEVNULL,
@@ -75,6 +78,26 @@ class LocalEngine:
                 with suppress(ProcessLookupError):
                     os.killpg(one.pid, signal.SIGKILL)
                 one.wait()
+
+    def live(self) -> int:
+        """Count the workers that run."""
+        return sum(one.poll() is None for one in [*self._started.values()])
+
+    def printed(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the whole lines that workers have printed since the last call, with their keys."""
+        for key, begin in [*self._read.items()]:
+            with suppress(OSError), self._log(key).open("rb") as log:
+                log.seek(begin)
+                for line in log:
+                    if not line.endswith(b"\n"):
+                        break  # the rest of it is still to come
+                    self._read[key] += len(line)
+                    yield key, line
+
+    def drop(self, key: str) -> None:
+        """Remove the log of a task whose result was taken."""
+        self._read.pop(key, None)
+        self._log(key).unlink(missing_ok=True)
 
     def close(self) -> None:
         self.cancel([*self._started])
