@@ -54,11 +54,12 @@ class RunComposition:
         around: Callable[[Provider, Clock], Provider] | None = None,
     ) -> None:
         self._agents = TaskAgents(
-            planned.launch.reached(around=around) if around else planned.launch,
+            planned.launch,
             approver,
             clock,
             planned.stops.cost_usd,
             servers=make_servers(planned.launch),
+            around=around,
         )
         self.runner = Runner(
             RunSetup(
@@ -91,7 +92,8 @@ class TaskAgents:
     given. Must be closed at the end.
 
     `approver` decides what the rules leave open. With `max_cost` in dollars, an agent may spend
-    what `context` has left of it: that of the run, once it is there.
+    what `context` has left of it: that of the run, once it is there. `around` wraps the model,
+    beneath the retries.
     """
 
     def __init__(
@@ -102,10 +104,12 @@ class TaskAgents:
         max_cost: float | None,
         *,
         servers: Servers | None = None,
+        around: Callable[[Provider, Clock], Provider] | None = None,
     ) -> None:
         self._launch, self._approver, self.clock = launch, approver, clock
         self._max_cost = max_cost
-        self._provider: Provider = make_provider(launch, clock)
+        # the launch itself stays without it: a drill's has no sandbox, hooks, servers or skills
+        self._provider: Provider = make_provider(launch.reached(around=around), clock)
         self._servers = servers
         self.context: RunContext | None = None
 
