@@ -305,8 +305,9 @@ class RunFolder:
         with os_error_as(StorageError, f"Can't remove the run in {self.path}"):
             for file in (self.state_file, self.summary_file):
                 file.unlink(missing_ok=True)
-            with suppress(FileNotFoundError):
-                shutil.rmtree(self.path / "logs")
+            for folder in ("logs", "workers"):
+                with suppress(FileNotFoundError):
+                    shutil.rmtree(self.path / folder)
 
     @contextmanager
     def locked(self) -> Generator[None]:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
 
 from tui.agent.confined_programs import confinement_of
 from tui.app.options.arguments import Options
-from tui.batch.cluster.driver import PlacedRunner
+from tui.batch.cluster.driver import PlacedRunner, stores_of
 from tui.batch.cluster.engines.local import LocalEngine
 from tui.batch.cluster.engines.port import EngineError, WorkerEngine
 from tui.batch.cluster.engines.slurm import SlurmEngine, slots_of
 from tui.batch.cluster.engines.ssh import SshEngine, hosts_of
-from tui.batch.cluster.relay import WorkerEvents
 from tui.batch.cluster.lease import change, read_task, ref_of
+from tui.batch.cluster.relay import WorkerEvents
 from tui.batch.cluster.task_store import StoreError, TaskStore, whole_address
 from tui.batch.cluster.worker import private_place, scratch_folder
 from tui.batch.events import EventSink
@@ -83,7 +82,7 @@ def _dask(address: str, slots: int, *, insecure: bool) -> WorkerEngine:
 def _store(planned: RunPlan, options: Options, engine: WorkerEngine) -> TaskStore:
     address = options.batch.store
     if address is None and engine.name == "local":
-        folder = planned.launch.folders.data / "stores" / workspace_slug(planned.target)
+        folder = stores_of(planned.launch.folders) / workspace_slug(planned.target)
         address = str(folder.with_suffix(".git"))
     if address is None:
         raise StoreError(

@@ -10,7 +10,8 @@ import asyncio
 import secrets
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -46,6 +47,7 @@ from tui.core.files import read_small
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
+from tui.core.paths import Folders
 
 LOOK_S: Final = 2.0
 """Seconds between two looks at the store."""
@@ -53,6 +55,9 @@ _READ_S: Final = 0.2
 """Seconds between two looks at what workers of this machine have printed."""
 _TAKES: Final = 5
 """Tries to take a result."""
+_FINISHED: Final = (
+    "status", "change", "attempts", "error_class", "seconds", "usage", "cost_usd", "unchanged",
+)  # fmt: skip
 _REFUSED: Final = 3
 """Refusals after which a run without a single attempt gives up."""
 
@@ -108,6 +113,8 @@ class PlacedRunner:
         """The attempts of each task that were told."""
         self._tried: set[int] = set()
         self._failures = 0
+        self._keeps = False
+        """The store has something that isn't here."""
         self.book: RunStore | None = None
         self.fatal_class: str | None = None
 
@@ -303,12 +310,28 @@ class PlacedRunner:
         """Publish what workers have printed. True if a look at the store is due."""
         events, is_due = await asyncio.to_thread(printed.read)
         for event in events:
-            if isinstance(event, TaskStarted):
-                task = book.task(event.task)
-                more: Any = {"attempts": event.attempt, "session_id": event.session_id}
-                await book.save(replace(task, status="running", **more))
+            match event:
+                case TaskStarted(task, attempt=attempt, session_id=session):
+                    begun = replace(book.task(task), status="running", attempts=attempt)
+                    await book.save(replace(begun, session_id=session))
+                case TaskFinished(status="interrupted"):
+                    continue  # its worker ends, and gives it back
+                case TaskFinished():
+                    await self._note_finished(book, event)
+                    continue
+                case _:
+                    pass
             self._sink.show(event)
         return is_due
+
+    async def _note_finished(self, book: RunStore, event: TaskFinished) -> None:
+        """Tell that a worker is done with a task, whose result is still to come."""
+        named = {name: getattr(event, name) for name in _FINISHED}
+        task = replace(book.task(event.task), **named, message=event.message or None)
+        if task.status == "completed" and task.change:
+            task = replace(task, status="unmerged")
+        await book.rest(task)
+        self._sink.show(_finished(task))
 
     def _tell_begun(
         self, book: RunStore, placed: PlacedRun, found: Mapping[str, StoredTask]
@@ -466,7 +489,8 @@ class PlacedRunner:
         """Merge results; each waits for the tasks before it that are still to come."""
 
         def comes(task: TaskState) -> bool:
-            return task.is_to_do or task.status == "running"
+            done_elsewhere = task.status == "unmerged" and not task.worktree
+            return task.is_to_do or task.status == "running" or done_elsewhere
 
         await self._merging.merge(book, self._sink.show, None if everything else comes)
 
@@ -476,6 +500,7 @@ class PlacedRunner:
         indexes = book.state.placed.keys[key]
         first = book.task(indexes[0])
         if found.entry.state == "given_up":
+            self._keeps = True
             why = f"Given up: {found.entry.losses} workers were lost with it; {found.entry.ended}."
             tasks = tuple(
                 replace(
@@ -507,15 +532,18 @@ class PlacedRunner:
                 self._failed_takes[key] = tried = self._failed_takes.get(key, 0) + 1
                 if tried < _TAKES:
                     return
+                self._keeps = True
                 why = f"Its result can't be read: {error}. It stays in the store."
                 tasks = tuple(
                     replace(one, status="failed", message=why, error_class="unknown")
                     for one in members
                 )
             else:
+                self._keeps = self._keeps or bool(result.problems)
                 for problem in result.problems:
                     self._say(f"[{first.index + 1}] {problem}")
                 tasks = result.tasks
+        told = {(t.index, t.status, t.change) for t in map(book.task, indexes)}
         for task in tasks:
             await book.rest(task)
             self._failures = self._failures + 1 if task.status == "failed" else 0
@@ -527,7 +555,8 @@ class PlacedRunner:
         if self._printed is not None:
             self._printed.engine.drop(key)
         for task in tasks:
-            self._sink.show(_finished(task))
+            if (task.index, task.status, task.change) not in told:
+                self._sink.show(_finished(task))
 
     async def _end(self) -> None:
         """Leave the engine. Where the run was ended, and not only this window, workers end, too."""
@@ -576,6 +605,26 @@ class PlacedRunner:
                 await book.forget_worktree(name)
         if book.state.placed is not None and _is_taken(book.state.placed):
             await book.note_placed(None)
+            # what of it is unmerged or unread can still be looked at
+            kept = self._keeps or any(task.status == "unmerged" for task in book.state.tasks)
+            if self._owns_store and not kept:
+                await asyncio.to_thread(self._remove_store)
+
+    def _remove_store(self) -> None:
+        try:
+            self._store.remove()
+        except StoreError as error:
+            self._say(str(error))
+
+    @property
+    def _owns_store(self) -> bool:
+        """True if the store is the one that runs of this folder on this machine use."""
+        return Path(self._store.address).parent == stores_of(self._planned.launch.folders)
+
+
+def stores_of(folders: Folders) -> Path:
+    """The folder of the stores of runs whose workers are all on this machine."""
+    return folders.data / "stores"
 
 
 def _is_taken(placed: PlacedRun) -> bool:

@@ -18,6 +18,7 @@ from tui.batch.events import (
     RetryDelayed,
     RunFinished,
     RunStarted,
+    TaskFinished,
     TaskStarted,
 )
 from tui.core import facts
@@ -27,12 +28,12 @@ from tui.core.facts import Fact, Notice, SubAgentEvent, WireFact
 
 LONGEST_WAIT_S: Final = 15.0
 """Seconds for which other workers wait for the first one's answer."""
-_OF_TASK: Final[Mapping[str, type[TaskStarted | RetryDelayed]]] = {
+_OF_TASK: Final[Mapping[str, type[TaskStarted | RetryDelayed | TaskFinished]]] = {
     "task_started": TaskStarted,
     "waiting": RetryDelayed,
+    "task_finished": TaskFinished,
 }
 _OF_RUN: Final = {"run_started": RunStarted, "notice": Notice, "run_finished": RunFinished}
-_DRIVERS: Final = frozenset({"task_finished", "task_merged"})
 _NONE: Final = -1
 _FACTS: Final[Mapping[str, type[WireFact]]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(Fact)
@@ -102,12 +103,9 @@ class WorkerEvents:
         return event
 
 
-def event_of(data: dict[str, Any]) -> BatchEvent | None:
-    """The event that `to_json` gave; None for one that the driver has of its own. Raises
-    ValidationError, KeyError for what is none."""
+def event_of(data: dict[str, Any]) -> BatchEvent:
+    """The event that `to_json` gave. Raises ValidationError, KeyError for what is none."""
     kind = data["type"]
-    if kind in _DRIVERS:
-        return None
     if of_task := _OF_TASK.get(kind):
         return msgspec.convert(data, of_task)
     if "task" not in data:

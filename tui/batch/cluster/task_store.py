@@ -26,6 +26,7 @@ from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError, os_error_as
 from tui.core.files import locked
 from tui.core.git.door import GitError, git
+from tui.session.checkpoints.scratch import remove_tree
 
 RUNS: Final = "refs/holdfast/runs/"
 TASKS: Final = "refs/holdfast/tasks/"
@@ -104,6 +105,12 @@ class TaskStore:
                     )
                 _make_bare(place)
         self.refs()
+
+    def remove(self) -> None:
+        """Remove a store at a path, and all that this machine has of it. Raises StoreError."""
+        for place in (Path(self.address), self.mirror.parent):
+            with os_error_as(StoreError, f"Can't remove {place}"):
+                remove_tree(place)
 
     # Refs
 

@@ -98,6 +98,8 @@ class LocalEngine:
         """Remove the log of a task whose result was taken."""
         self._read.pop(key, None)
         self._log(key).unlink(missing_ok=True)
+        with suppress(OSError):  # others have theirs there
+            self.logs.rmdir()
 
     def close(self) -> None:
         self.cancel([*self._started])
