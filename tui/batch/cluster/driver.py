@@ -606,7 +606,7 @@ class PlacedRunner:
         if book.state.placed is not None and _is_taken(book.state.placed):
             await book.note_placed(None)
             # what of it is unmerged or unread can still be looked at
-            kept = self._keeps or any(task.status == "unmerged" for task in book.state.tasks)
+            kept = self._keeps or any(map(_may_be_looked_at, book.state.tasks))
             if self._owns_store and not kept:
                 await asyncio.to_thread(self._remove_store)
 
@@ -620,6 +620,11 @@ class PlacedRunner:
     def _owns_store(self) -> bool:
         """True if the store is the one that runs of this folder on this machine use."""
         return Path(self._store.address).parent == stores_of(self._planned.launch.folders)
+
+
+def _may_be_looked_at(task: TaskState) -> bool:
+    """True if the store has what a task did, and nothing else may have."""
+    return task.status == "unmerged" or (task.status == "failed" and not task.change)
 
 
 def stores_of(folders: Folders) -> Path:

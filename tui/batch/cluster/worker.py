@@ -12,8 +12,10 @@ import ctypes
 import fcntl
 import json
 import os
+import select
 import shutil
 import signal
+import stat
 import sys
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import aclosing, contextmanager, suppress
@@ -155,12 +157,23 @@ def _end_worker(noted: str) -> None:
 
 
 def _die_with_parent() -> None:
-    """Get SIGTERM when whoever started this is gone (Linux only)."""
+    """Get SIGTERM when whoever started this is gone (Linux only), which may have been while this
+    program was loaded: an engine of this machine then has closed the pipe on stdin."""
     parent = os.getppid()
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:
+    if os.getppid() != parent or _is_left():
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _is_left() -> bool:
+    """True if stdin is a pipe that nobody holds any more."""
+    with suppress(OSError):
+        if stat.S_ISFIFO(os.fstat(0).st_mode):
+            ends = select.poll()
+            ends.register(0, 0)
+            return bool(ends.poll(0))
+    return False
 
 
 async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folders) -> int:

@@ -31,19 +31,22 @@ class LocalEngine:
     _started: dict[str, subprocess.Popen[bytes]] = field(
         default_factory=dict[str, "subprocess.Popen[bytes]"]
     )
+    _lives: tuple[int, int] | None = None
+    """A pipe that is closed with this process, however it ends."""
     _read: dict[str, int] = field(default_factory=dict[str, int])
     """The bytes of each log that `printed` has come to."""
 
     def put(self, commands: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
         handles: dict[str, str] = {}
         with os_error_as(EngineError, "Can't start a worker"):
+            self._lives = self._lives or os.pipe()
             self.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
             for key, words in commands.items():
                 with self._log(key).open("ab") as log:
                     self._read.setdefault(key, log.tell())  # what is there is of an earlier run
                     started = subprocess.Popen(
                         [sys.executable, "-P", "-m", "tui", *words],
-                        stdin=subprocess.DEVNULL,
+                        stdin=self._lives[0],
                         stdout=log,
                         stderr=log,
                         start_new_session=True,
@@ -103,6 +106,9 @@ class LocalEngine:
 
     def close(self) -> None:
         self.cancel([*self._started])
+        for end in self._lives or ():
+            os.close(end)
+        self._lives = None
 
     def _log(self, key: str) -> Path:
         return self.logs / f"worker-{key}.log"
