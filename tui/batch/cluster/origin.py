@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tui.core.dataclass import replace
 from tui.core.errors import os_error_as
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError, git
@@ -46,11 +45,10 @@ def share(origin: Path, top: Path, branch: str, *, hooks: bool) -> None:
     git(top, "update-ref", "--stdin", stdin="".join(_refs(here, branch)))
 
 
-def bring(origin: Path, folder: Path, top: Path, task_file: str) -> Iterator[str]:
+def bring(origin: Path, folder: Path, top: Path) -> Iterator[str]:
     """Copy the ignored files that a worktree of `origin` gets for work in `folder` of it. Yields
-    what the person should know; the task file changes with every run. Raises GitError."""
-    beside = (task_file,) if task_file else ()
-    yield from replace(Repository.of(origin), beside=beside).furnish(top, folder)
+    what the person should know. Raises GitError."""
+    yield from Repository.of(origin).furnish(top, folder)
 
 
 def objects_of(origin: Path) -> Path:

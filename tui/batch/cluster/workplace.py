@@ -135,10 +135,8 @@ class Workplace:
     def bring(self) -> list[str]:
         """Copy the ignored files that a worktree gets, where the run began on this machine. Returns
         what the person should know. Raises GitError."""
-        spec, origin = self.spec, self._origin
-        if origin is None:
-            return []
-        return list(bring(origin, origin / spec.inside, self.top, spec.task_file))
+        origin = self._origin
+        return list(bring(origin, origin / self.spec.inside, self.top)) if origin else []
 
     def shared_objects(self) -> Iterator[Path]:
         """Yield the folders of objects that the checkout shares. Raises GitError."""
