@@ -108,12 +108,10 @@ def test_a_killed_driver_is_replaced_and_takes_what_was_done_meanwhile(
         until(process, "task_finished")
         process.kill()
         process.wait()
-    refused = holdfast("run", file, "--headless", "--practice", code=2)
-    assert "worked on elsewhere, by local" in refused.stderr
-    holdfast(*words)
+    holdfast("run", file, "--practice-script", played, "--headless", "--yolo")  # one at a time
     assert states(repo) == ["completed"] * 3
-    assert lines_in(repo) == dict.fromkeys(lines_in(repo), 2)
-    assert len(lines_in(repo)) == 3
+    # where a task goes on, its next worker plays the script from the start
+    assert [lines >= 2 for lines in lines_in(repo).values()] == [True] * 3
     assert verified(holdfast, repo) == 3
 
 

@@ -158,7 +158,7 @@ def _end_worker(noted: str) -> None:
 
 def _die_with_parent() -> None:
     """Get SIGTERM when whoever started this is gone (Linux only), which may have been while this
-    program was loaded: an engine of this machine then has closed the pipe on stdin."""
+    program was loaded: the socket that an engine of this machine gives as stdin is then closed."""
     parent = os.getppid()
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(_PDEATHSIG, signal.SIGTERM)
@@ -167,9 +167,9 @@ def _die_with_parent() -> None:
 
 
 def _is_left() -> bool:
-    """True if stdin is a pipe that nobody holds any more."""
+    """True if stdin is a socket whose other end nobody holds any more."""
     with suppress(OSError):
-        if stat.S_ISFIFO(os.fstat(0).st_mode):
+        if stat.S_ISSOCK(os.fstat(0).st_mode):
             ends = select.poll()
             ends.register(0, 0)
             return bool(ends.poll(0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -31,22 +32,23 @@ class LocalEngine:
     _started: dict[str, subprocess.Popen[bytes]] = field(
         default_factory=dict[str, "subprocess.Popen[bytes]"]
     )
-    _lives: tuple[int, int] | None = None
-    """A pipe that is closed with this process, however it ends."""
+    _lives: tuple[socket.socket, socket.socket] | None = None
+    """The end that workers get as stdin, and one that is closed with this process, however it
+    ends."""
     _read: dict[str, int] = field(default_factory=dict[str, int])
     """The bytes of each log that `printed` has come to."""
 
     def put(self, commands: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
         handles: dict[str, str] = {}
         with os_error_as(EngineError, "Can't start a worker"):
-            self._lives = self._lives or os.pipe()
+            self._lives = self._lives or socket.socketpair()
             self.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
             for key, words in commands.items():
                 with self._log(key).open("ab") as log:
                     self._read.setdefault(key, log.tell())  # what is there is of an earlier run
                     started = subprocess.Popen(
                         [sys.executable, "-P", "-m", "tui", *words],
-                        stdin=self._lives[0],
+                        stdin=self._lives[0].fileno(),
                         stdout=log,
                         stderr=log,
                         start_new_session=True,
@@ -107,7 +109,7 @@ class LocalEngine:
     def close(self) -> None:
         self.cancel([*self._started])
         for end in self._lives or ():
-            os.close(end)
+            end.close()
         self._lives = None
 
     def _log(self, key: str) -> Path:
