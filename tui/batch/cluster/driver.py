@@ -586,10 +586,9 @@ class PlacedRunner:
     async def _leave_worktrees(self, book: RunStore) -> None:
         """Remove the worktrees of tasks that an earlier run began in this program's own process:
         they begin again."""
+        waits = {task.worktree for task in book.state.tasks if task.status == "unmerged"}
         names = {task.worktree for task in book.state.tasks if task.is_to_do}
-        for name in sorted(filter(None, names)):
-            if any(one.worktree == name and one.status == "unmerged" for one in book.state.tasks):
-                continue
+        for name in sorted(filter(None, names - waits)):
             if refusal := await asyncio.to_thread(self._planned.worktrees.leave, name):
                 self._say(refusal)
             else:
@@ -597,8 +596,9 @@ class PlacedRunner:
 
     async def _forget(self, book: RunStore) -> None:
         """Remove what merged tasks have left, and the note of a run that is over."""
+        waits = {task.worktree for task in book.state.tasks if task.status == "unmerged"}
         names = {task.worktree for task in book.state.tasks if task.status == "completed"}
-        for name in sorted(filter(None, names)):
+        for name in sorted(filter(None, names - waits)):
             if refusal := await asyncio.to_thread(self._planned.worktrees.leave, name):
                 self._say(refusal)
             else:
