@@ -113,6 +113,8 @@ class PlacedRunner:
         """The attempts of each task that were told."""
         self._tried: set[int] = set()
         self._failures = 0
+        self._paid: dict[int, float] = {}
+        """What tasks had cost before they were put into the store again."""
         self._keeps = False
         """The store has something that isn't here."""
         self.book: RunStore | None = None
@@ -436,7 +438,7 @@ class PlacedRunner:
             cap = budget.cap_of(entry)
             if cap is not None and cap <= 0:
                 if not self._handles and not wanted:
-                    self._fatal = cost_reached(budget.limit or 0.0)
+                    self._fatal = cost_reached(self._planned.stops.cost_usd or 0.0)
                 break
             if cap != entry.cap_usd:
                 capped = change(self._store, ref_of(placed.run, key), stored, cap_usd=cap)
@@ -455,7 +457,7 @@ class PlacedRunner:
             return limit
         mine = {index for indexes in placed.keys.values() for index in indexes}
         others = (task.cost_usd or 0.0 for task in book.state.tasks if task.index not in mine)
-        return max(0.0, limit - sum(others))
+        return max(0.0, limit - sum(others) - sum(self._paid.get(index, 0.0) for index in mine))
 
     def _say_end(self, key: str, handle: str) -> None:
         """Say why a worker is gone that has left its task as it was."""
@@ -544,12 +546,20 @@ class PlacedRunner:
                     self._say(f"[{first.index + 1}] {problem}")
                 tasks = result.tasks
         told = {(t.index, t.status, t.change) for t in map(book.task, indexes)}
+        tasks = [
+            replace(task, cost_usd=task.cost_usd + self._paid[task.index])
+            if task.index in self._paid and task.cost_usd is not None
+            else task
+            for task in tasks
+        ]
         for task in tasks:
             await book.rest(task)
             self._failures = self._failures + 1 if task.status == "failed" else 0
         if self._planned.stops.cost_usd is not None and found.entry.state == "done":
             # its share was too small: it may get what others have left
-            self._tried -= {task.index for task in tasks if task.is_to_do}
+            again = [task for task in tasks if task.is_to_do]
+            self._tried -= {task.index for task in again}
+            self._paid |= {task.index: task.cost_usd or 0.0 for task in again}
         placed = book.state.placed
         await book.note_placed(replace(placed, taken=(*placed.taken, key)))
         if self._printed is not None:
