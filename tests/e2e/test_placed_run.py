@@ -1,13 +1,15 @@
-"""`holdfast run --on local`: tasks as processes that share a store, killed at any moment."""
+"""`holdfast run --parallel`: tasks as processes that share a store, killed at any moment."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +21,8 @@ from tests.support.preloaded import Process
 from tests.support.program import Program, of_type, until
 
 __all__ = ["repo"]
-ON = ("--on", "local", "--parallel", "2", "--headless", "--yolo", "--json")
+ON = ("--parallel", "2", "--headless", "--yolo", "--json")
+HOOK = {"matcher": "run_command", "hooks": [{"type": "command", "command": "true"}]}
 LEASE = "[batch]\nlease_s = 6\n"
 
 
@@ -64,18 +67,68 @@ def verified(holdfast: Program, repo: Path) -> int:
 
 
 def test_tasks_are_worked_on_by_processes_and_merged_in_the_order_of_the_file(
-    holdfast: Program, repo: Path, script: Callable[[str], str]
+    holdfast: Program, repo: Path, home: Path, script: Callable[[str], str]
 ) -> None:
+    (home / "config" / "hooks.json").write_text(json.dumps({"hooks": {"PreToolUse": [HOOK]}}))
     file = tasks(repo, "- [ ] one\n- [ ] two\n## part\n- [ ] three\n- [ ] four\n")
     # both tasks of the group are played to one process
     done = holdfast("run", file, "--practice-script", script(steps(1) * 2), *ON)
     assert states(repo) == ["completed"] * 4
     assert [event["task"] for event in of_type(done.events, "task_merged")] == [0, 1, 2, 3]
+    for index in range(4):
+        assert told(done.events, index) == [
+            "task_started",
+            "hook_finished",  # a worker has the person's own
+            "permission_answered",
+            "tool_finished",
+            "turn_finished",
+            "task_finished",
+            "task_merged",
+        ]
+    sessions = [event["session_id"] for event in of_type(done.events, "task_started")]
+    assert sorted(sessions) == sorted(str(task["session_id"]) for task in saved(repo))
+    assert {event["status"] for event in of_type(done.events, "task_finished")} == {"unmerged"}
+    assert [e["at_once"] for e in of_type(done.events, "run_started")] == [2]
     assert sorted(lines_in(repo).values()) == [1, 1, 2]
     assert (repo / file).read_text().count("[x]") == 4
     assert verified(holdfast, repo) == 3
     assert git(repo, "branch", "--list").split() == ["*", "main"]
     assert git(repo, "status", "--porcelain", "--untracked-files=no") == f" M {file}\n"
+    assert not [*(home / "data" / "stores").iterdir(), *(home / "work").iterdir()]
+    assert not (repo / ".holdfast" / "run" / "workers").exists()
+
+
+def told(events: Sequence[dict[str, Any]], task: int) -> list[str]:
+    """What is told of a task, but for what streams."""
+    kinds = [event["type"] for event in events if event.get("task") == task]
+    wanted = {"hook_finished", "permission_answered", "tool_finished", "turn_finished"}
+    return [kind for kind in kinds if kind.startswith("task_") or kind in wanted]
+
+
+@needs_proc
+def test_stopped_tasks_are_interrupted_and_go_on_with_the_next_run(
+    holdfast: Program, repo: Path, home: Path, script: Callable[[str], str]
+) -> None:
+    file = tasks(repo, "- [ ] one\n- [ ] two\n- [ ] three\n")
+    words = ("run", file, "--practice-script", script(steps(2, seconds=0.3)), *ON)
+    with holdfast.started(*words) as process:
+        until(process, "tool_finished")
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout
+        rest = [json.loads(line) for line in process.stdout]
+        assert process.wait(PATIENCE_S) == 130
+    assert rest[-1]["reason"] == "interrupted"
+    begun = [state for state in states(repo) if state != "pending"]
+    assert begun
+    assert set(begun) <= {"interrupted", "unmerged", "completed"}
+    assert (repo / file).read_text().count("[~]") >= begun.count("interrupted")
+    assert not list(workers(home))
+    done = holdfast(*words)
+    assert states(repo) == ["completed"] * 3
+    said = [event["text"] for event in of_type(done.events, "notice")]
+    assert any("the task goes on." in text for text in said)
+    assert len(lines_in(repo)) == 3
 
 
 @needs_proc

@@ -162,11 +162,11 @@ def _die_with_parent() -> None:
     parent = os.getppid()
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent or _is_left():
+    if os.getppid() != parent or _is_orphaned():
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _is_left() -> bool:
+def _is_orphaned() -> bool:
     """True if stdin is a socket whose other end nobody holds any more."""
     with suppress(OSError):
         if stat.S_ISSOCK(os.fstat(0).st_mode):
