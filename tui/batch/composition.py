@@ -17,13 +17,12 @@ from tui.agent.limits import Limits, Spent
 from tui.agent.model_access import listed_model, make_provider
 from tui.batch.attempt import TaskAttempt
 from tui.batch.events import BatchEvent
-from tui.batch.plan import RunPlan
+from tui.batch.plan import RunPlan, usual_boot
 from tui.batch.run_context import RunContext, RunSetup
 from tui.batch.runner import Runner
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
 from tui.core.messages import Message, text_block, text_of
-from tui.core.workspace import BOOT_FILES
 from tui.permissions.types import Approver
 from tui.provider.base import Completed, ModelInfo, Provider, Request
 from tui.provider.prices import price_of
@@ -155,12 +154,11 @@ class TaskAgents:
         launch, target = self._launch, self._launch.workspace.root
         if folder == target:
             return launch
-        usual = (
-            target / name for name in BOOT_FILES if launch.trust.allows_file(name, target / name)
-        )
         results = None if launch.workspace.scratch else launch.workspace.tool_results.parent
         workspace = replace(launch.workspace, root=folder, spare=results, temporary=None)
-        return replace(launch, workspace=workspace, boot=launch.boot or next(usual, None))
+        return replace(
+            launch, workspace=workspace, boot=launch.boot or usual_boot(target, launch.trust)
+        )
 
     async def ask(self, question: str) -> TaskAttempt:
         """One question to the small model, without tools. Raises HoldfastError, after PATIENCE_S

@@ -58,6 +58,12 @@ def find_boot(directive: str, task_file: Path, target: Path, trust: Trust) -> Bo
     return Boot()
 
 
+def usual_boot(target: Path, trust: Trust) -> Path | None:
+    """The boot file of the usual places in a folder that counts there; None for none. Blocks."""
+    places = ((name, target / name) for name in BOOT_FILES)
+    return next((path for name, path in places if trust.allows_file(name, path)), None)
+
+
 def _named(directive: str, beside: Path, target: Path) -> Boot:
     folders = (beside, target)
     outside = False

@@ -199,7 +199,12 @@ def test_what_decides_about_a_run_goes_along_with_it(world: Callable[[str], Worl
     assert near.origin == str(w.repo)
     batch = near.config["batch"]
     assert (batch["max_failures"], batch["max_time_s"], batch["max_cost"]) == (2, 0, 0.0)
+    assert not near.boot
     assert spec_for(plan(options), options, "R", confined=True, near=False).origin == ""
+    (w.repo / ".holdfast").mkdir()
+    (w.repo / ".holdfast" / "boot.md").write_text("Begin.\n")  # which git ignores
+    trusting = parse(["run", str(w.file), "-C", str(w.repo), "--practice", "--trust"])
+    assert spec_for(plan(trusting), trusting, "R", confined=True, near=True).boot
 
 
 # What they take up

@@ -30,7 +30,7 @@ from tui.batch.cluster.lease import (
     ref_of,
 )
 from tui.batch.cluster.relay import WorkerEvents
-from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, spec_for
+from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, boot_of, spec_for
 from tui.batch.cluster.task_store import RUNS, TASKS, CommitDraft, StoreError, TaskStore
 from tui.batch.cluster.worker_starts import WorkerStarts
 from tui.batch.events import EventSink, RunFinished, RunStarted, TaskFinished, TaskStarted
@@ -261,8 +261,8 @@ class PlacedRunner:
         near = self._engine.name == "local"
         spec = spec_for(planned, self._options, placed.run, confined=self._confined, near=near)
         files: dict[str, bytes | None] = {TASK_FILE: read_small(planned.task_file)[0]}
-        if planned.launch.boot is not None:
-            files[BOOT_FILE] = read_small(planned.launch.boot)[0]
+        if (boot := boot_of(planned)) is not None:
+            files[BOOT_FILE] = read_small(boot)[0]
         here = Checkout.of(planned.target).common / "objects"
         files[STATE_FILE] = msgspec.json.encode(_before(book.state))
         drafts = [CommitDraft(spec.to_message(), works=(spec.base,), files=files)]

@@ -17,7 +17,7 @@ import msgspec
 import tui
 from tui.app.options.arguments import Options
 from tui.batch.cluster.task_store import StoreError
-from tui.batch.plan import RunPlan
+from tui.batch.plan import RunPlan, usual_boot
 from tui.core.config import Config
 from tui.core.git.checkout import Checkout
 from tui.settings.trust import Trust
@@ -109,11 +109,16 @@ def spec_for(
         identity=checkout.named_identity(),
         confined=confined,
         script=str(launch.access.script.absolute()) if launch.access.script else "",
-        boot=launch.boot is not None,
+        boot=boot_of(planned) is not None,
         lease_s=launch.config.batch.lease_s,
         fallback=planned.models.fallback,
         origin=str(checkout.top) if near else "",
     )
+
+
+def boot_of(planned: RunPlan) -> Path | None:
+    """The boot file of a run, which git may ignore; None for none. Blocks."""
+    return planned.launch.boot or usual_boot(planned.target, planned.launch.trust)
 
 
 def _batch(planned: RunPlan) -> dict[str, Any]:
