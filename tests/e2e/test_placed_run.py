@@ -23,7 +23,7 @@ from tests.support.program import Program, of_type, until
 __all__ = ["repo"]
 ON = ("--parallel", "2", "--headless", "--yolo", "--json")
 HOOK = {"matcher": "run_command", "hooks": [{"type": "command", "command": "true"}]}
-LEASE = "[batch]\nlease_s = 6\n"
+LONG_LEASE = "[batch]\nlease_s = 3000\n"
 
 
 def steps(count: int, *, seconds: float = 0) -> str:
@@ -136,7 +136,7 @@ def test_a_killed_worker_is_replaced_and_the_task_goes_on(
     holdfast: Program, repo: Path, home: Path, script: Callable[[str], str]
 ) -> None:
     with (home / "config" / "config.toml").open("a") as config:
-        config.write(LEASE)
+        config.write(LONG_LEASE)  # a process of this machine is known to be gone
     file = tasks(repo, "- [ ] one\n- [ ] two\n")
     played = script(steps(3, seconds=0.3))
     with holdfast.started("run", file, "--practice-script", played, *ON) as process:

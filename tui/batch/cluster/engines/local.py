@@ -88,6 +88,11 @@ class LocalEngine:
         """Count the workers that run."""
         return sum(one.poll() is None for one in [*self._started.values()])
 
+    def was_killed(self, handle: str) -> bool:
+        """True if a signal has ended a worker that could not give its task back."""
+        started = self._started.get(handle)
+        return started is not None and (started.poll() or 0) < 0
+
     def printed(self) -> Iterator[tuple[str, bytes]]:
         """Yield the whole lines that workers have printed since the last call, with their keys."""
         for key, begin in [*self._read.items()]:
