@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from tests.batch.test_git import git, head, make_repo
 from tests.support.clock import PATIENCE_S, FakeClock
 from tui.app.options.parser import parse
+from tui.batch.cluster.command import make_runner
 from tui.batch.cluster.driver import PlacedRunner
 from tui.batch.cluster.engines.port import Life
 from tui.batch.cluster.entry import TaskEntry
@@ -297,6 +298,31 @@ async def test_a_message_batch_is_left_to_its_own_run(world: Callable[[str], Wor
     folder.save(replace(state, batch=TaskBatch(noted_at="", sessions={"a": "b"}, id="x")))
     with pytest.raises(UsageError, match="A message batch"):
         await w.run()
+
+
+async def test_a_shallow_clone_has_runs_too(world: Callable[[str], World]) -> None:
+    w = world("- [ ] one\n- [ ] two\n")
+    source = w.repo.rename(w.repo.with_name("source"))
+    git(source, "commit", "-q", "--allow-empty", "-m", "second")
+    git(source.parent, "clone", "-q", "--depth", "1", f"file://{source}", str(w.repo))
+    before = (w.repo / ".git" / "shallow").read_bytes()
+    state, _ = await w.run()
+    assert statuses(state) == ["completed"] * 2
+    assert (w.repo / ".git" / "shallow").read_bytes() == before
+    git(w.repo, "fsck")
+
+
+async def test_a_repository_of_long_names_is_refused_in_words(
+    world: Callable[[str], World], tmp_path: Path
+) -> None:
+    w = world("- [ ] one\n")
+    w.repo = tmp_path / "long"
+    git(tmp_path, "init", "-q", "-b", "main", "--object-format=sha256", str(w.repo))
+    git(w.repo, "-c", "user.name=A", "-c", "user.email=a@b", "commit", "-q", "--allow-empty",
+        "-m", "first")  # fmt: skip
+    options = parse(["run", str(w.file), "-C", str(w.repo), "--practice", "--on", "local"])
+    with pytest.raises(UsageError, match="names its objects by SHA-256"):
+        await make_runner(plan(options), options, w, FakeClock())
 
 
 # Limits

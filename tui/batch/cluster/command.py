@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from typing import Final
 
 from tui.agent.confined_programs import confinement_of
 from tui.app.options.arguments import Options
@@ -22,7 +23,10 @@ from tui.batch.state import PlacedRun, RunFolder
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.formatting import plural
+from tui.core.git.checkout import Checkout
 from tui.core.paths import workspace_slug
+
+_SHA1_DIGITS: Final = 40
 
 
 async def make_runner(
@@ -30,6 +34,11 @@ async def make_runner(
 ) -> PlacedRunner:
     """Make the driver of a run on machines. Raises UsageError, StoreError, EngineError."""
     planned.worktrees.check()
+    if len(Checkout.of(planned.target).commit()) != _SHA1_DIGITS:
+        raise UsageError(
+            "This repository names its objects by SHA-256, and a store can't hold them.",
+            hint="Run the tasks one after the other, without --parallel and --on.",
+        )
     engine = await asyncio.to_thread(_engine, planned, options, clock)
     confinement = confinement_of(planned.launch, "run")
     try:

@@ -264,7 +264,10 @@ class PlacedRunner:
         files: dict[str, bytes | None] = {TASK_FILE: read_small(planned.task_file)[0]}
         if (boot := boot_of(planned)) is not None:
             files[BOOT_FILE] = read_small(boot)[0]
-        here = Checkout.of(planned.target).common / "objects"
+        repository = Checkout.of(planned.target).common
+        here = repository / "objects"
+        if (repository / "shallow").exists():
+            store.end_history(read_small(repository / "shallow")[0], spec.base, here)
         files[STATE_FILE] = msgspec.json.encode(_before(book.state))
         drafts = [CommitDraft(spec.to_message(), works=(spec.base,), files=files)]
         for key, indexes in placed.keys.items():

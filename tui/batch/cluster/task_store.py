@@ -24,7 +24,7 @@ from tui.batch.cluster.entry import TaskEntry, entry_of
 from tui.batch.cluster.ssh_command import ssh_command
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError, os_error_as
-from tui.core.files import locked
+from tui.core.files import locked, replace_file
 from tui.core.git.door import GitError, git
 from tui.session.checkpoints.scratch import remove_tree
 
@@ -35,6 +35,7 @@ _MADE: Final = "refs/holdfast/made/"
 _NONE: Final = "0" * 40
 _NOBODY: Final = "holdfast <holdfast@localhost>"
 _GIVES_ALL: Final = "uploadpack.allowAnySHA1InWant"
+_TAKES_SHALLOW: Final = "receive.shallowUpdate"
 _NOT_GIVEN: Final = "request for unadvertised object"
 """Over ssh git speaks its older protocol where sshd doesn't take GIT_PROTOCOL: then a commit that a
 ref has left meanwhile is given only where the repository says so."""
@@ -106,6 +107,22 @@ class TaskStore:
                 _make_bare(place)
         self.refs()
 
+    def end_history(self, shallow: bytes, base: str, objects: Path) -> None:
+        """Let the histories in the store end where they do in a shallow clone, by the content of
+        its file `shallow`, and put its commit there. Raises StoreError."""
+        place = Path(self.address)
+        if not place.is_absolute():
+            raise StoreError(
+                "This repository is a shallow clone, and the store isn't on this machine.",
+                hint="Fetch the rest of it: git fetch --unshallow",
+            )
+        with os_error_as(StoreError, f"Can't write {place}"):
+            for folder in (place, self.mirror):
+                replace_file(folder / "shallow", shallow)
+        # git 2.39 forgets objects of further refs in a push that has the end of a history
+        ref = f"{_MADE}{base}"
+        self.move({ref: (self.refs(ref).get(ref, ""), base)}, objects)
+
     def remove(self) -> None:
         """Remove a store at a path, and all that this machine has of it. Raises StoreError."""
         for place in (Path(self.address), self.mirror.parent):
@@ -143,6 +160,7 @@ class TaskStore:
         repository. Raises StoreError."""
         wanted = list(dict.fromkeys(commits))
         words = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc")
+        words = (*words, "--update-shallow")
         for begin in range(0, len(wanted), 200):
             self._reach(*words, self.address, *wanted[begin : begin + 200], folder=into)
 
@@ -280,7 +298,7 @@ def _make_bare(place: Path) -> None:
         return
     try:
         git(place.parent, "init", "-q", "--bare", str(place))
-        for key, value in (("gc.auto", "0"), (_GIVES_ALL, "true")):
+        for key, value in (("gc.auto", "0"), (_GIVES_ALL, "true"), (_TAKES_SHALLOW, "true")):
             git(place, "config", key, value, env={"GIT_DIR": str(place)})
     except GitError as error:
         raise StoreError(error.message, hint=error.hint) from error

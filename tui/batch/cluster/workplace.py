@@ -184,7 +184,9 @@ class Workplace:
     def _check_out(self, store: TaskStore, start: str, works: list[str]) -> None:
         top, branch = self.top, self.spec.branch
         git(top, "init", "-q", "-b", branch, str(top))
-        store.base(self.spec.base, self.base)
+        base = store.base(self.spec.base, self.base)
+        if (base / "shallow").exists():
+            self._write(top / ".git" / "shallow", read_small(base / "shallow")[0])
         shared = "".join(f"{path}\n" for path in self.shared_objects())
         self._write(self.objects / "info" / "alternates", os.fsencode(shared))
         if self._origin:
