@@ -42,7 +42,7 @@ def repo(tmp_path: Path) -> Path:
     return repo
 
 
-def place_of(repo: Path, folder: Path, **more: object) -> tuple[Workplace, list[str]]:
+def place_of(repo: Path, folder: Path, **more: object) -> tuple[Workplace, tuple[str, ...]]:
     """The folder of a task of a run in the repository, and what is said of it."""
     store = TaskStore.at(str(folder / "store.git"), folder / "mirror")
     store.make()
@@ -64,7 +64,7 @@ def test_a_task_on_this_machine_has_what_a_worktree_has(repo: Path, tmp_path: Pa
     assert (top / ".env").read_text() == "SECRET=1\n"
     assert (top / ".holdfast" / "MEMORY.md").read_text() == "remember\n"
     assert not (top / "made.o").exists()
-    assert notes == ["Copied, as git ignores them: .holdfast/MEMORY.md, .env."]
+    assert notes == ("Copied, as git ignores them: .holdfast/MEMORY.md, .env.",)
     assert refs(top) == ["refs/heads/main", "refs/heads/other", "refs/tags/v1"]
     assert git(top, "describe").strip() == "v1"
     assert git(top, "config", "test.odd") == f"{ODD}\n"
@@ -75,6 +75,23 @@ def test_a_task_on_this_machine_has_what_a_worktree_has(repo: Path, tmp_path: Pa
     assert git(top, "status", "--porcelain") == ""
     assert not (top / ".git" / "hooks" / "pre-commit").exists()
     assert head(repo) in git(top, "log", "--format=%H")
+
+
+def test_ignored_files_that_a_task_made_are_kept(repo: Path, tmp_path: Path) -> None:
+    place, _ = place_of(repo, tmp_path / "scratch" / "s" / "R", origin=str(repo))
+    assert place.keep_ignored() == ""
+    (place.top / "src").mkdir()
+    (place.top / "src" / "new.o").write_text("made")
+    (place.top / ".env").write_text("SECRET=2\n")
+    (place.top / ".holdfast" / "run" / "note").write_text("the program's")
+    said = place.keep_ignored()
+    kept = tmp_path / "scratch" / "kept" / "R-place"
+    assert said == f"2 ignored files (.env, src/new.o) of the task: moved to {kept}."
+    assert (kept / "src" / "new.o").read_text() == "made"
+    (place.top / "again.o").write_text("made")
+    assert f"(again.o) of the task: moved to {kept}b." in place.keep_ignored()
+    place.remove()
+    assert sorted(path.name for path in kept.iterdir()) == [".env", "src"]
 
 
 def test_git_hooks_are_there_where_they_are_to_run(repo: Path, tmp_path: Path) -> None:
@@ -88,12 +105,13 @@ def test_elsewhere_a_task_has_what_is_committed(repo: Path, tmp_path: Path, orig
     place, notes = place_of(repo, tmp_path, origin=origin)
     assert refs(place.top) == ["refs/heads/main"]
     assert not (place.top / ".env").exists()
-    assert notes == []
+    assert notes == ()
+    assert place.keep_ignored() == ""
 
 
 def test_a_folder_that_is_made_again_has_it_again(repo: Path, tmp_path: Path) -> None:
     place, first = place_of(repo, tmp_path, origin=str(repo))
-    assert place.bring() == []  # it is there
+    assert place.bring() == ()  # it is there
     place.remove()
     again, notes = place_of(repo, tmp_path / "again", origin=str(repo))
     assert (again.top / ".env").exists()

@@ -7,17 +7,21 @@ has for all its worktrees is brought there.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from tui.core.errors import os_error_as
+from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError, git
 from tui.core.git.repository import Repository
-from tui.core.git.worktree import branch_for
+from tui.core.git.worktree import Worktree, branch_for, some
+from tui.core.git.worktree_state import ignored_files
 from tui.core.late_pattern import late_pattern
+from tui.core.paths import shorten
 
 _ITS_OWN: Final = late_pattern(
     r"core\.(?:bare|worktree|repositoryformatversion|hookspath|sparsecheckout\w*)|index\.sparse"
@@ -45,10 +49,32 @@ def share(origin: Path, top: Path, branch: str, *, hooks: bool) -> None:
     git(top, "update-ref", "--stdin", stdin="".join(_refs(here, branch)))
 
 
-def bring(origin: Path, folder: Path, top: Path) -> Iterator[str]:
-    """Copy the ignored files that a worktree of `origin` gets for work in `folder` of it. Yields
-    what the person should know. Raises GitError."""
-    yield from Repository.of(origin).furnish(top, folder)
+def bring(origin: Path, folder: Path, top: Path) -> tuple[Worktree, tuple[str, ...]]:
+    """Copy the ignored files that a worktree of `origin` gets for work in `folder` of it. Returns
+    the place as a worktree, and what the person should know. Raises GitError."""
+    return Repository.of(origin).furnish(top, folder)
+
+
+def keep_ignored(tree: Worktree, private: str, place: Path) -> str:
+    """Move the ignored files that a task has made, and that no tool makes again, to a place, but
+    for the program's `private` ones. Returns a sentence about them, "" for none. Raises
+    GitError."""
+    memory = f"{private}/MEMORY.md"
+    names = [
+        name
+        for name in ignored_files(tree)
+        if (name == memory or not name.startswith(f"{private}/"))
+        and os.path.lexists(tree.path / name)
+    ]
+    while place.exists():  # of an attempt that lost the task afterwards
+        place = place.with_name(f"{place.name}b")
+    with os_error_as(GitError, f"Can't keep ignored files in {place}"):
+        for name in names:
+            copy = place / name.rstrip("/")
+            copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (tree.path / name).rename(copy)
+    many = f"{plural(len(names), 'ignored file')} ({some(names)})"
+    return f"{many} of the task: moved to {shorten(place)}." if names else ""
 
 
 def objects_of(origin: Path) -> Path:

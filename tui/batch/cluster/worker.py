@@ -52,6 +52,7 @@ from tui.core.config import Price
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import CredentialsError, HoldfastError, ProviderError, UsageError, os_error_as
 from tui.core.facts import Notice, RequestPaid
+from tui.core.git.door import GitError
 from tui.core.paths import Folders, folders
 from tui.core.process_birth import born
 from tui.core.signals import heeded_signals
@@ -329,6 +330,12 @@ async def _run(job: _Job, planned: RunPlan, clock: Clock, found: StoredTask) -> 
         raise RefusedError(runner.reason)
     if job.stopped:
         return
+    try:
+        kept = await asyncio.to_thread(job.workplace.keep_ignored)
+    except GitError as error:
+        kept = error.message  # the result counts without them
+    if kept:
+        _tell(Notice(kept))
     last = await asyncio.to_thread(_last, job.workplace, planned.launch.folders, clock)
     done = {"state": "done", "spent_usd": job.spent, "requests": job.requests, "next_usd": 0.0}
     await asyncio.to_thread(lambda: job.lease.finish(last, ended="", **done))

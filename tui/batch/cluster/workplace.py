@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tui.batch.cluster.entry import TaskEntry
-from tui.batch.cluster.origin import bring, objects_of, share
+from tui.batch.cluster.origin import bring, keep_ignored, objects_of, share
 from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, RunSpec
 from tui.batch.cluster.task_store import StoreError, TaskStore
 from tui.batch.git import RUNNING
@@ -31,6 +31,7 @@ from tui.core.files import read_small, replace_file
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import git
 from tui.core.git.snapshot import changed_paths, commit_tree, paths_between, put_back, tree_of
+from tui.core.git.worktree import Worktree
 from tui.core.paths import Folders
 from tui.core.private_files import private_folder
 from tui.core.workspace import PRIVATE_DIR
@@ -69,6 +70,7 @@ class Workplace:
     spec: RunSpec
     _known: dict[str, tuple[int, int]] = field(default_factory=dict[str, "tuple[int, int]"])
     """Size and time of each file when it was last put into the store."""
+    _tree: Worktree | None = None
 
     @property
     def top(self) -> Path:
@@ -132,11 +134,22 @@ class Workplace:
             self._write(self.target / PRIVATE_DIR / BOOT_FILE, store.read(run, BOOT_FILE))
         return goes_on
 
-    def bring(self) -> list[str]:
+    def bring(self) -> tuple[str, ...]:
         """Copy the ignored files that a worktree gets, where the run began on this machine. Returns
         what the person should know. Raises GitError."""
-        origin = self._origin
-        return list(bring(origin, origin / self.spec.inside, self.top)) if origin else []
+        origin, notes = self._origin, tuple[str, ...]()
+        if origin is not None:
+            self._tree, notes = bring(origin, origin / self.spec.inside, self.top)
+        return notes
+
+    def keep_ignored(self) -> str:
+        """Move what a worktree would be kept for, where the run began on this machine, out of the
+        way of its removal. Returns what the person should know, "" for nothing. Raises GitError."""
+        if self._tree is None:
+            return ""
+        scratch, run = self.place.parents[2], self.place.parent.name
+        private = str(Path(self.spec.inside) / PRIVATE_DIR)
+        return keep_ignored(self._tree, private, scratch / "kept" / f"{run}-{self.place.name}")
 
     def shared_objects(self) -> Iterator[Path]:
         """Yield the folders of objects that the checkout shares. Raises GitError."""

@@ -147,11 +147,12 @@ class Repository:
         notes += [*self._notes_on_changes(), *self._notes_on(tree)]
         return tree
 
-    def furnish(self, path: Path, folder: Path) -> Iterator[str]:
+    def furnish(self, path: Path, folder: Path) -> tuple[Worktree, tuple[str, ...]]:
         """Copy into another checkout at a path what a new worktree gets for work in a folder.
-        Yields notes on what it has and has not. Raises GitError."""
+        Returns it as a worktree, and notes on what it has and has not. Raises GitError."""
         tree = Worktree(path.name, Checkout.of(path), self.top)
-        yield from self._notes_on(replace(tree, copies=dict(self._copy_ignored(path, folder))))
+        tree = replace(tree, copies=dict(self._copy_ignored(path, folder)))
+        return tree, tuple(self._notes_on(tree))
 
     def _made(self, path: Path) -> Checkout:
         """The checkout in a new folder. Raises GitError where git stands elsewhere in it, and a
