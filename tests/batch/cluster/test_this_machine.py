@@ -50,6 +50,7 @@ class Players:
     slots: int = 2
     name: str = "local"
     outlives: bool = False
+    look_s: float = 0.0
     given_up: bool = False
     puts: list[str] = field(default_factory=list[str])
     begun: list[TaskState] = field(default_factory=list[TaskState])
@@ -195,17 +196,17 @@ def test_what_decides_about_a_run_goes_along_with_it(world: Callable[[str], Worl
     w = world("- one\n")
     words = ("--fallback-model", "other", "--max-failures", "2", "--max-time", "90s")
     options = parse(["run", str(w.file), "-C", str(w.repo), "--practice", *words])
-    near = spec_for(plan(options), options, "R", confined=True, near=True)
+    near = spec_for(plan(options), options, "R", confined=True, asks=False, near=True)
     assert near.fallback == "other"
     assert near.origin == str(w.repo)
     batch = near.config["batch"]
     assert (batch["max_failures"], batch["max_time_s"], batch["max_cost"]) == (2, 0, 0.0)
     assert not near.boot
-    assert spec_for(plan(options), options, "R", confined=True, near=False).origin == ""
+    assert spec_for(plan(options), options, "R", confined=True, asks=False, near=False).origin == ""
     (w.repo / ".holdfast").mkdir()
     (w.repo / ".holdfast" / "boot.md").write_text("Begin.\n")  # which git ignores
     trusting = parse(["run", str(w.file), "-C", str(w.repo), "--practice", "--trust"])
-    assert spec_for(plan(trusting), trusting, "R", confined=True, near=True).boot
+    assert spec_for(plan(trusting), trusting, "R", confined=True, asks=False, near=True).boot
 
 
 # What they take up

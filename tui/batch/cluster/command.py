@@ -25,14 +25,20 @@ from tui.core.errors import HoldfastError, UsageError
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
 from tui.core.paths import workspace_slug
+from tui.permissions.types import Approver
 
 _SHA1_DIGITS: Final = 40
 
 
 async def make_runner(
-    planned: RunPlan, options: Options, sink: EventSink, clock: Clock
+    planned: RunPlan,
+    options: Options,
+    sink: EventSink,
+    clock: Clock,
+    approver: Approver | None = None,
 ) -> PlacedRunner:
-    """Make the driver of a run on machines. Raises UsageError, StoreError, EngineError."""
+    """Make the driver of a run on machines; the `approver` is that of its screen, if it has one.
+    Raises UsageError, StoreError, EngineError."""
     planned.worktrees.check()
     if len(Checkout.of(planned.target).commit()) != _SHA1_DIGITS:
         raise UsageError(
@@ -51,7 +57,15 @@ async def make_runner(
         # a script has no cache that the first one could write
         printed = WorkerEvents(engine, clock, answered=planned.launch.access.practice)
     return PlacedRunner(
-        planned, options, store, engine, sink, clock=clock, confined=confined, printed=printed
+        planned,
+        options,
+        store,
+        engine,
+        sink,
+        clock=clock,
+        confined=confined,
+        approver=approver,
+        printed=printed,
     )
 
 

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from tui.app.options.arguments import Options
 from tui.batch.cluster import results
+from tui.batch.cluster.answering import TaskQuestions
 from tui.batch.cluster.budget import Budget
 from tui.batch.cluster.engines.port import EngineError, WorkerEngine
 from tui.batch.cluster.entry import TaskEntry
@@ -32,7 +33,15 @@ from tui.batch.cluster.lease import (
 )
 from tui.batch.cluster.relay import WorkerEvents
 from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, boot_of, spec_for
-from tui.batch.cluster.task_store import RUNS, TASKS, CommitDraft, StoreError, TaskStore
+from tui.batch.cluster.task_store import (
+    QUESTIONS,
+    RUNS,
+    TASKS,
+    CommitDraft,
+    StoreError,
+    TaskStore,
+)
+from tui.batch.cluster.worker import private_place, scratch_folder
 from tui.batch.cluster.worker_starts import WorkerStarts
 from tui.batch.events import EventSink, RunFinished, RunStarted, TaskFinished, TaskStarted
 from tui.batch.merging import MergeQueue
@@ -42,16 +51,17 @@ from tui.batch.run_store import RunStore
 from tui.batch.state import PlacedRun, RunFolder, RunState, TaskState, total_usage
 from tui.batch.taskfile import UNGROUPED
 from tui.core.clock import Clock, timestamp
-from tui.core.errors import UsageError
+from tui.core.errors import UsageError, os_error_as
 from tui.core.facts import Notice
 from tui.core.files import read_small
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
 from tui.core.paths import Folders
+from tui.permissions.gate import RulesOnly
+from tui.permissions.types import Approver
+from tui.session.checkpoints.scratch import remove_tree
 
-LOOK_S: Final = 2.0
-"""Seconds between two looks at the store."""
 _READ_S: Final = 0.2
 """Seconds between two looks at what workers of this machine have printed."""
 _TAKES: Final = 5
@@ -73,7 +83,10 @@ _ENDS: Final = (
 
 
 class PlacedRunner:
-    """Runs one task file on an `engine`'s machines. `stop` and `leave` may be called meanwhile."""
+    """Runs one task file on an `engine`'s machines. `stop` and `leave` may be called meanwhile.
+
+    The `approver` asks the person what tasks ask; without one nobody can be asked.
+    """
 
     def __init__(
         self,
@@ -85,6 +98,7 @@ class PlacedRunner:
         *,
         clock: Clock,
         confined: bool,
+        approver: Approver | None = None,
         printed: WorkerEvents | None = None,
     ) -> None:
         """`printed` has the events of workers on this machine."""
@@ -92,7 +106,9 @@ class PlacedRunner:
         self._printed = printed
         self._store, self._engine = store, engine
         self._sink, self._clock = sink, clock
-        self._confined = confined
+        self._confined, self._asks = confined, approver is not None
+        # a run that was begun with a screen may be continued without one
+        self._questions = TaskQuestions(store, approver or RulesOnly(), sink, clock)
         self._merging = MergeQueue(planned.worktrees)
         self._pace = LeasePace(planned.launch.config.batch.lease_s)
         self._lease_clock = SuspendAwareClock()
@@ -125,6 +141,12 @@ class PlacedRunner:
     def stopping(self) -> bool:
         """True if it was stopped, or left."""
         return self._stop.is_set()
+
+    @property
+    def waiting(self) -> Mapping[int, str]:
+        """The tasks that wait for the person's answer, each with its question in a line that is
+        safe to draw."""
+        return self._questions.waiting
 
     def stop(self) -> None:
         """End the run now. What the engine outlives is cancelled, too."""
@@ -260,22 +282,33 @@ class PlacedRunner:
             return
         planned = self._planned
         near = self._engine.name == "local"
-        spec = spec_for(planned, self._options, placed.run, confined=self._confined, near=near)
+        spec = spec_for(
+            planned,
+            self._options,
+            placed.run,
+            confined=self._confined,
+            asks=self._asks,
+            near=near,
+        )
         files: dict[str, bytes | None] = {TASK_FILE: read_small(planned.task_file)[0]}
         if (boot := boot_of(planned)) is not None:
             files[BOOT_FILE] = read_small(boot)[0]
         repository = Checkout.of(planned.target).common
-        here = repository / "objects"
-        if (repository / "shallow").exists():
-            store.end_history(read_small(repository / "shallow")[0], spec.base, here)
+        if (repository / "shallow").exists() and not store.is_here:
+            raise StoreError(
+                "This repository is a shallow clone, and the store isn't on this machine.",
+                hint="Fetch the rest of it: git fetch --unshallow",
+            )
+        store.bring([spec.base], repository)
         files[STATE_FILE] = msgspec.json.encode(_before(book.state))
         drafts = [CommitDraft(spec.to_message(), works=(spec.base,), files=files)]
         for key, indexes in placed.keys.items():
             drafts.append(CommitDraft(TaskEntry(key=key, tasks=indexes).to_message()))
         refs = [run_ref, *(ref_of(placed.run, key) for key in placed.keys)]
-        made = store.commits(drafts, here)
+        made = store.commits(drafts)
         moves = {ref: ("", commit) for ref, commit in zip(refs, made, strict=True)}
-        if not store.move(moves, here):
+        store.keep(run_ref, made[0])
+        if not store.move(moves):
             raise StoreError(f"The store has another run {placed.run}.")
 
     # Watching it
@@ -285,6 +318,7 @@ class PlacedRunner:
         began = self._clock.monotonic()
         while not self.stopping and not self._fatal:
             found = await asyncio.to_thread(self._read_tasks, placed)
+            self._questions.review(placed, found)
             if self._printed is None:
                 self._tell_begun(book, placed, found)
             else:
@@ -304,9 +338,10 @@ class PlacedRunner:
     async def _pause(self, book: RunStore) -> None:
         """Wait for the next look at the store, and tell meanwhile what workers print."""
         waiting = asyncio.ensure_future(self._stop.wait())
+        look_s = self._engine.look_s
         if self._printed is None:
-            await asyncio.wait({waiting}, timeout=LOOK_S)
-        for _ in range(round(LOOK_S / _READ_S) if self._printed else 0):
+            await asyncio.wait({waiting}, timeout=look_s)
+        for _ in range(max(1, round(look_s / _READ_S)) if self._printed else 0):
             done, _ = await asyncio.wait({waiting}, timeout=_READ_S)
             if done or (self._printed and await self._tell_printed(book, self._printed)):
                 break
@@ -358,8 +393,8 @@ class PlacedRunner:
     def _read_tasks(self, placed: PlacedRun) -> dict[str, StoredTask]:
         """The tasks as the store has them. A store that can't be reached is waited for."""
         try:
-            refs = self._store.refs(f"{TASKS}{placed.run}/")
-            now = {ref.rpartition("/")[2]: commit for ref, commit in refs.items()}
+            refs = self._store.refs(f"{TASKS}{placed.run}/", f"{QUESTIONS}{placed.run}/")
+            now, asked = _by_key(refs, TASKS), _by_key(refs, QUESTIONS)
             new = [
                 commit
                 for key, commit in now.items()
@@ -367,11 +402,12 @@ class PlacedRunner:
             ]
             self._store.fetch(new)
             entries = self._store.entries(new)
+            self._questions.read(asked)
         except StoreError as error:
             self._say(f"The store can't be reached; it is tried again. {error}")
             return {key: found for key, (found, _) in self._seen.items()}
         at = self._lease_clock.monotonic()
-        if at - self._last_read > max(self._pace.lost / 3, 5 * LOOK_S):
+        if at - self._last_read > max(self._pace.lost / 3, 5 * self._engine.look_s):
             # it slept: nobody saw whether they moved
             self._seen = {key: (one, at) for key, (one, _) in self._seen.items()}
         self._last_read = at
@@ -576,6 +612,7 @@ class PlacedRunner:
 
     async def _end(self) -> None:
         """Leave the engine. Where the run was ended, and not only this window, workers end, too."""
+        await self._questions.close()
         ended = self._fatal or (self.stopping and not self._leaving)
         if ended and self._engine.outlives:
             with suppress(EngineError):
@@ -629,6 +666,9 @@ class PlacedRunner:
     def _remove_store(self) -> None:
         try:
             self._store.remove()
+            place = private_place(scratch_folder(self._options), self._store.address)
+            with os_error_as(StoreError, f"Can't remove {place}"):
+                remove_tree(place)
         except StoreError as error:
             self._say(str(error))
 
@@ -646,6 +686,11 @@ def _may_be_looked_at(task: TaskState) -> bool:
 def stores_of(folders: Folders) -> Path:
     """The folder of the stores of runs whose workers are all on this machine."""
     return folders.data / "stores"
+
+
+def _by_key(refs: Mapping[str, str], room: str) -> dict[str, str]:
+    """The commits of a room's refs, by the names of the tasks."""
+    return {ref.rpartition("/")[2]: one for ref, one in refs.items() if ref.startswith(room)}
 
 
 def _is_taken(placed: PlacedRun) -> bool:

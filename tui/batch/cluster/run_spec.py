@@ -37,9 +37,10 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A run as its workers see it. `base` is the commit that the tasks begin from, on `branch`,
     and `inside` the folder in it in which they work; `task_file` is the path of the task file from
     the top, "" where it is elsewhere. `identity` is the person of the commits. `confined`: commands
-    run in a sandbox here, so they do there. `lease_s` is the time after which a worker without a
-    sign of life counts as lost. `fallback` is the model to swap with, "" for none. `origin` is the
-    checkout that the run began in, where workers are on its machine, else ""."""
+    run in a sandbox here, so they do there. `asks`: somebody sits at the run's screen, whom tasks
+    may ask. `lease_s` is the time after which a worker without a sign of life counts as lost.
+    `fallback` is the model to swap with, "" for none. `origin` is the checkout that the run began
+    in, where workers are on its machine, else ""."""
 
     run: str
     version: str
@@ -54,6 +55,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     granted: dict[str, str]
     identity: dict[str, str]
     confined: bool
+    asks: bool = False
     script: str = ""
     boot: bool = False
     lease_s: float = 90.0
@@ -83,7 +85,7 @@ def python_version() -> str:
 
 
 def spec_for(
-    planned: RunPlan, options: Options, run: str, *, confined: bool, near: bool
+    planned: RunPlan, options: Options, run: str, *, confined: bool, asks: bool, near: bool
 ) -> RunSpec:
     """Describe a run for its workers; `near`: they are on this machine. Blocks; raises
     GitError."""
@@ -108,6 +110,7 @@ def spec_for(
         granted=dict(launch.trust.granted),
         identity=checkout.named_identity(),
         confined=confined,
+        asks=asks,
         script=str(launch.access.script.absolute()) if launch.access.script else "",
         boot=boot_of(planned) is not None,
         lease_s=launch.config.batch.lease_s,
