@@ -19,6 +19,7 @@ from tests.support.clock import PATIENCE_S
 from tests.support.machine import needs_proc
 from tests.support.preloaded import Process
 from tests.support.program import Program, of_type, until
+from tests.support.terminal import HOLDFAST, Terminal
 
 __all__ = ["repo"]
 ON = ("--parallel", "2", "--headless", "--yolo", "--json")
@@ -166,6 +167,26 @@ def test_a_killed_driver_is_replaced_and_takes_what_was_done_meanwhile(
     # where a task goes on, its next worker plays the script from the start
     assert [lines >= 2 for lines in lines_in(repo).values()] == [True] * 3
     assert verified(holdfast, repo) == 3
+
+
+@needs_proc
+def test_on_a_terminal_it_has_a_screen_and_ends_and_continues_with_it(
+    repo: Path, home: Path, env: dict[str, str], script: Callable[[str], str]
+) -> None:
+    file = tasks(repo, "- [ ] one\n- [ ] two\n")
+    words = ["run", file, "--practice-script", script(steps(2, seconds=0.4)), "--on", "local"]
+    argv = [*HOLDFAST, *words, "--parallel", "2", "--yolo"]
+    with Terminal(argv, cwd=repo, env=env) as screen:
+        screen.wait_for("these tasks end with this window", "2 of 2 workers", "A step.")
+        screen.hang_up()
+        screen.process.wait(PATIENCE_S)
+    assert not list(workers(home))
+    with Terminal(argv, cwd=repo, env=env) as screen:
+        screen.wait_for("2/2 done", "finished")
+        screen.type("q")
+        assert screen.exit_code() == 0
+    assert states(repo) == ["completed"] * 2
+    assert set(lines_in(repo).values()) == {2}
 
 
 def end(process: Process) -> None:

@@ -96,7 +96,8 @@ def opened(stage: Stage, scene: scenes.Scene) -> Generator[HoldfastApp | TasksAp
                 yield TourApp(TourProgram(root, scene.theme))
         case "run":
             words = ["run", str(stage.project / "TASKS.md"), "--allow", "edit_file"]
-            yield TasksApp(plan(parse([*words, *stage.practise(scene.script)])), theme=scene.theme)
+            options = parse([*words, *stage.practise(scene.script)])
+            yield TasksApp(plan(options), options, theme=scene.theme)
         case "chat":
             for prompt in scene.before:
                 stage.ask(scene.script, prompt)

@@ -19,12 +19,12 @@ import msgspec
 from tui.agent.model_access import refreshed_models
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
-from tui.batch.composition import RunComposition
 from tui.batch.events import BatchEvent, RunFinished, RunStarted
+from tui.batch.placement import RUN_ON
 from tui.batch.plan import RunPlan, plan, real_task_file
 from tui.batch.report import RunSummary, lines_of, one_line
+from tui.batch.run_control import ControlledRunner, open_run
 from tui.batch.run_store import not_taken, read_tasks
-from tui.batch.runner import Runner
 from tui.batch.state import RunFolder, RunState, begin, is_over
 from tui.batch.task_worktrees import TaskWorktrees
 from tui.core.clock import SystemClock
@@ -34,13 +34,11 @@ from tui.core.formatting import local_time, plural
 from tui.core.paths import shorten
 from tui.core.signals import heeded_signals
 from tui.core.standard_output import note, print_text
-from tui.permissions.gate import RulesOnly
 
 if TYPE_CHECKING:
     from tui.batch.batch_api import BatchApiRun
-    from tui.batch.cluster.driver import PlacedRunner
 
-    AnyRunner: TypeAlias = Runner | BatchApiRun | PlacedRunner
+    AnyRunner: TypeAlias = ControlledRunner | BatchApiRun
 
 LOCAL = "local"
 """The engine that is this machine."""
@@ -99,7 +97,7 @@ def print_notice(text: str) -> None:
 
 def exit_code(runner: AnyRunner, state: RunState) -> int:
     """The exit code of a run that ended."""
-    if runner.reason in {"interrupted", "paused"}:
+    if runner.reason in {"interrupted", "paused", RUN_ON}:
         return EXIT_INTERRUPTED
     if runner.fatal_class == "auth":
         return EXIT_REFUSED
@@ -255,13 +253,8 @@ async def _work(planned: RunPlan, options: Options) -> int:
         from tui.batch.batch_api import BatchApiRun  # noqa: PLC0415 - seldom needed
 
         shop = runner = BatchApiRun(planned, printer.show, clock=clock, cancel=options.batch.cancel)
-    elif options.batch.on:
-        from tui.batch.cluster.command import make_runner  # noqa: PLC0415 - seldom needed
-
-        shop = runner = await make_runner(planned, options, printer, clock)
-        leave = runner.leave
     else:
-        shop = RunComposition(planned, printer.show, approver=RulesOnly(), clock=clock)
+        shop = await open_run(planned, options, printer, None, clock)
         runner = shop.runner
         leave = runner.leave
     # a terminal that was closed leaves the tasks to the next run; a closed pipe stops them

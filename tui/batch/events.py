@@ -98,7 +98,7 @@ class RunFinished(WireFact, frozen=True, tag="run_finished"):
 
 
 class EventSink(Protocol):
-    """Shows the events of a run."""
+    """Shows the events of a run, which may come from any thread."""
 
     def show(self, event: BatchEvent) -> None: ...
 

@@ -379,6 +379,8 @@ class OfflineRun:
 
     live = False
     pausing = False
+    placement = None
+    heading = "conversation"
     skipped: frozenset[int] = frozenset()
 
     def __init__(self, target: Path) -> None:

@@ -160,6 +160,19 @@ class Runner:
         return frozenset(self._skipped)
 
     @property
+    def elapsed_s(self) -> float:
+        """The seconds since the run began."""
+        return self.context.elapsed_s
+
+    @property
+    def placement(self) -> None:
+        """The places of the tasks on machines: none, they are worked on here."""
+        return None
+
+    def session_of(self, index: int) -> None:
+        """The session of a task elsewhere: none, all are on this machine."""
+
+    @property
     def stopping(self) -> bool:
         """True if it was stopped, or left."""
         return self.context.stopping

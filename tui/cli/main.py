@@ -225,8 +225,7 @@ def _wants_screen(options: Options) -> bool:
         or options.batch.status
         or options.batch.reset
     )
-    # one line a minute needs no screen, and tasks elsewhere have none yet
-    plain = plain or options.batch.batch_api or options.batch.on is not None
+    plain = plain or options.batch.batch_api  # one line a minute needs no screen
     screen = sys.stdin.isatty() and sys.stdout.isatty() and not plain_detection.why(())
     return screen and not plain
 
@@ -290,7 +289,7 @@ def _carry_out(options: Options, first: EarlyPrompt | None) -> int:
         case "run" if not _wants_screen(options):
             from tui.batch.command import run  # noqa: PLC0415
         case "run":
-            from tui.ui.tasks.run import open_run as run  # noqa: PLC0415
+            from tui.ui.tasks.run import open_tasks as run  # noqa: PLC0415
         case "chat" if options.opening.background:
             from tui.cli.background_launch import launch as run  # noqa: PLC0415
         case "chat" if options.printing.for_claude:

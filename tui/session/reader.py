@@ -109,6 +109,12 @@ def read_end(path: Path, size: int) -> list[Record]:
     return _assemble(path, objects, state.st_mtime, Findings(), NOTHING).branch
 
 
+def records_of(data: bytes) -> list[Record]:
+    """The records in whole lines of a session, in their order; what can't be read is left out."""
+    objects = list(_without_drafts(parse(_lines(data), Findings()), DraftReader()))
+    return list(_assemble(Path(), objects, 0.0, Findings(), NOTHING).records)
+
+
 def _lines(data: bytes, offset: int = 0) -> Iterator[JsonLine]:
     for line in split(BytesIO(data).read):
         yield msgspec.structs.replace(line, offset=line.offset + offset)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -82,6 +82,16 @@ class FactRenderer:
         self._calls.resume(past)
         self.last_answer = past.last_answer
         self._status(turns=past.turns, trouble="")
+
+    def extend(
+        self, came: Sequence[Item], changed: Sequence[Item], outputs: Mapping[str, str]
+    ) -> None:
+        """Add what another process has written to the session since `resume`: items that came or
+        changed, and results of calls by their ids."""
+        self._chat.conversation.extend(came)
+        for item in changed:
+            self._chat.conversation.changed(item)
+        self._calls.extend(outputs)
 
     def show(self, event: Fact) -> None:  # noqa: C901, PLR0912, PLR0915 - one case per event
         """Draw one event."""

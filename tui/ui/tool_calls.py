@@ -90,6 +90,13 @@ class ToolCalls:
         self._items = past.tools
         self._outputs = {id_: deque([text]) for id_, text in past.outputs.items()}
 
+    def extend(self, outputs: Mapping[str, str]) -> None:
+        """Take over results of calls whose cards are drawn, and show one in the pane if it is
+        that call's."""
+        self._outputs |= {id_: deque([text]) for id_, text in outputs.items()}
+        if self.shown is not None and self.shown.id in outputs:
+            self._show(self.shown, outputs[self.shown.id], whole=True)
+
     def write(self, id_: str, name: str, piece: str) -> ToolItem | None:
         """Return a new item for a call that the model begins to write, so that a failed answer can
         take it back; None if the call is known."""

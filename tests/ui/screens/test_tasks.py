@@ -67,8 +67,8 @@ async def working(
     """The app at work on the repository's task file."""
     path = repo.parent / "script.toml"
     path.write_text(script)
-    argv = ["run", "TASKS.md", "--practice-script", str(path), *words]
-    app = TasksApp(plan(parse(argv)), clock=clock)
+    options = parse(["run", "TASKS.md", "--practice-script", str(path), *words])
+    app = TasksApp(plan(options), options, clock=clock)
     async with app.run_test(size=size) as pilot:
         try:
             yield app, pilot

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from textual.pilot import Pilot
 
+from tests.support.clock import FakeClock
 from tests.support.world import World
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, here, press
+from tests.ui.screens.scripted_run import scripted
 from tui.app.options.arguments import Options
 from tui.app.options.parser import parse
+from tui.batch.placement import RunPlacement, TaskPlacement
 from tui.batch.state import RunFolder, TaskState, begin
 from tui.batch.taskfile import parse as parse_tasks
 from tui.ui.screens.picker import TaskPicker
@@ -94,7 +98,41 @@ def tasks(*keys: str, run: bool = True, files: bool = True) -> Callable[[Stage],
     return make
 
 
+PLACES = {
+    1: TaskPlacement(host="alpha", attempt=1, spent_usd=0.31, cap_usd=1.5),
+    2: TaskPlacement(host="beta", label="silent 52 s", warning=True, attempt=2, losses=1,
+                     why="No sign of life for 52 s; its lease runs out in 38 s.", spent_usd=0.07,
+                     cap_usd=1.57, ended="the worker was gone on alpha"),
+    3: TaskPlacement(label="in queue", why="It waits in the queue of slurm."),
+    4: TaskPlacement(label="no machine", why="It waits for a free machine: all 3 are taken."),
+}  # fmt: skip
+PLACEMENT = RunPlacement(
+    engine="slurm", outlives=True, slots=3, tasks=PLACES, hosts={"alpha": 1, "beta": 1},
+    refusing={"gamma": "This is Holdfast 0.9; the run was made with 1.0."},
+    spent_usd=0.5, reserved_usd=2.69, limit_usd=5.0, store_problem="Connection refused.",
+    unreachable_since=datetime(2026, 11, 21, 8, 59, 15, tzinfo=UTC),
+)  # fmt: skip
+
+
+def machines(stage: Stage) -> Shot:
+    """A run on machines, with the cursor on a task whose worker is silent."""
+    root = stage.workspace()
+    (root / "TASKS.md").write_text(TASKS.replace("[!]", "[ ]"))
+    app, run = scripted(root, PLACEMENT, stage.theme, FakeClock())
+    run.change(1, "running")
+    run.change(2, "running")
+
+    async def drive(pilot: Pilot[None]) -> None:
+        screen = app.run_on.screen
+        await until(pilot, lambda: app.run_on.live and screen.queue.option_count > 0)
+        screen.queue.follow(2)
+        await pilot.pause()
+
+    return app, drive
+
+
 PICTURES: Pictures = {
+    "machines": Picture(TasksScreen, machines),
     "run": Picture(TasksScreen, tasks()),
     "no run": Picture(TasksScreen, tasks(run=False), state=True),
     "choose": Picture(TaskPicker, tasks("n", run=False)),

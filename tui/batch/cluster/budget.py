@@ -24,9 +24,15 @@ class Budget:
         self.limit, self._slots = limit, slots
         every = list(entries)
         self._dearest = max((one.next_usd for one in every), default=0.0)
+        self._spent = sum(one.spent_usd or 0.0 for one in every)
         self._taken = sum(
             self._reservation(one) if _may_spend(one, placed) else _settled(one) for one in every
         )
+
+    @property
+    def reserved_usd(self) -> float:
+        """The money that is set aside beyond what tasks are known to have cost."""
+        return max(0.0, self._taken - self._spent)
 
     def _reservation(self, entry: TaskEntry) -> float:
         """The most that a task that may be running can have cost at its end."""

@@ -39,7 +39,7 @@ async def make_runner(
 ) -> PlacedRunner:
     """Make the driver of a run on machines; the `approver` is that of its screen, if it has one.
     Raises UsageError, StoreError, EngineError."""
-    planned.worktrees.check()
+    await asyncio.to_thread(planned.worktrees.check)
     if len(Checkout.of(planned.target).commit()) != _SHA1_DIGITS:
         raise UsageError(
             "This repository names its objects by SHA-256, and a store can't hold them.",
@@ -51,9 +51,9 @@ async def make_runner(
         confined = await confinement.engine() is not None
     finally:
         await confinement.close()
-    store = _store(planned, options, engine)
+    store = await asyncio.to_thread(_store, planned, options, engine)
     printed: WorkerEvents | None = None
-    if isinstance(engine, LocalEngine):
+    if isinstance(engine, LocalEngine) and approver is None:  # a screen reads the store
         # a script has no cache that the first one could write
         printed = WorkerEvents(engine, clock, answered=planned.launch.access.practice)
     return PlacedRunner(

@@ -11,6 +11,7 @@ import math
 import secrets
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +22,7 @@ from tui.app.options.arguments import Options
 from tui.batch.cluster import results
 from tui.batch.cluster.answering import TaskQuestions
 from tui.batch.cluster.budget import Budget
-from tui.batch.cluster.engines.port import EngineError, WorkerEngine
+from tui.batch.cluster.engines.port import EngineError, Life, RestingHosts, WorkerEngine
 from tui.batch.cluster.entry import TaskEntry
 from tui.batch.cluster.lease import (
     LeasePace,
@@ -33,18 +34,23 @@ from tui.batch.cluster.lease import (
 )
 from tui.batch.cluster.relay import WorkerEvents
 from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, boot_of, spec_for
+from tui.batch.cluster.sight import DriverSight, PlacedStates
 from tui.batch.cluster.task_store import (
     QUESTIONS,
     RUNS,
     TASKS,
+    WAITS,
     CommitDraft,
     StoreError,
     TaskStore,
 )
+from tui.batch.cluster.waits import ObservedWaits
 from tui.batch.cluster.worker import private_place, scratch_folder
+from tui.batch.cluster.worker_session import WorkerSession
 from tui.batch.cluster.worker_starts import WorkerStarts
 from tui.batch.events import EventSink, RunFinished, RunStarted, TaskFinished, TaskStarted
 from tui.batch.merging import MergeQueue
+from tui.batch.placement import RUN_ON, RunPlacement
 from tui.batch.plan import RunPlan
 from tui.batch.run_policy import cost_reached
 from tui.batch.run_store import RunStore
@@ -71,8 +77,7 @@ _FINISHED: Final = (
 )  # fmt: skip
 _REFUSED: Final = 3
 """Refusals after which a run without a single attempt gives up."""
-
-
+_ALL_SKIPPED: Final = "skipped the remaining tasks"
 _OUTLIVES: Final = (
     "Closing this window ends nothing: the tasks run on, and the same command takes their results. "
     "Ctrl+C ends them."
@@ -83,9 +88,12 @@ _ENDS: Final = (
 
 
 class PlacedRunner:
-    """Runs one task file on an `engine`'s machines. `stop` and `leave` may be called meanwhile.
+    """Runs one task file on an `engine`'s machines. `stop`, `leave`, `pause`, `skip`, `redo` and
+    `edit` may be called meanwhile.
 
-    The `approver` asks the person what tasks ask; without one nobody can be asked.
+    `pausing`: the run ends after the tasks that are being worked on. `placement` is as of the last
+    look at the store. The `approver` asks the person what tasks ask; without one nobody can be
+    asked.
     """
 
     def __init__(
@@ -102,8 +110,7 @@ class PlacedRunner:
         printed: WorkerEvents | None = None,
     ) -> None:
         """`printed` has the events of workers on this machine."""
-        self._planned, self._options = planned, options
-        self._printed = printed
+        self._planned, self._options, self._printed = planned, options, printed
         self._store, self._engine = store, engine
         self._sink, self._clock = sink, clock
         self._confined, self._asks = confined, approver is not None
@@ -121,21 +128,71 @@ class PlacedRunner:
         self._failed_takes: dict[str, int] = {}
         self._handles: dict[str, str] = {}
         """The worker of each task, as the engine knows it."""
-        self._fatal = ""
-        self._limit_reached = ""
-        """Nothing more is begun for this reason; what runs comes to its end."""
+        self._fatal = self._limit_reached = ""
+        """The reasons why the run ends; at a limit, what runs comes to its end first."""
         self._again = False
         self._told: set[str] = set()
         self._begun: dict[str, int] = {}
         """The attempts of each task that were told."""
         self._tried: set[int] = set()
-        self._failures = 0
+        self._failures, self._keeps = 0, False
         self._paid: dict[int, float] = {}
         """What tasks had cost before they were put into the store again."""
-        self._keeps = False
-        """The store has something that isn't here."""
         self.book: RunStore | None = None
         self.fatal_class: str | None = None
+        self.pausing = False
+        self.placement = RunPlacement(
+            engine=engine.name, outlives=engine.outlives, slots=engine.slots
+        )
+        self._began = clock.monotonic()
+        self._skipped: set[int] = set()
+        self._rest = ""
+        """The reason why tasks are left that could run."""
+        self._waits = ObservedWaits(store, clock)
+        self._lives: dict[str, Life] = {}
+        """The life of each worker, as the engine last said."""
+        self._ended: dict[str, int] = {}
+        """The attempt of each task whose worker has ended, as the engine said."""
+        self._out_of_money = False
+        self._engine_problem = ""
+        self._store_problem: tuple[str, datetime] | None = None
+        self._running: tuple[int, ...] = ()
+        self._last_sight: DriverSight | None = None
+        self._states = PlacedStates()
+        self._shown: tuple[RunState, RunState] | None = None
+        """A state of the book, and that state as a person is to see it."""
+
+    @property
+    def runner(self) -> PlacedRunner:
+        """Itself: there is nothing else to let go of."""
+        return self
+
+    @property
+    def state(self) -> RunState | None:
+        """The state of every task, with what the store says of those that aren't taken yet; None
+        before the run has begun."""
+        if self.book is None:
+            return None
+        state = self.book.state
+        if self._shown is None or self._shown[0] is not state:
+            sight = self._last_sight  # threads change what it was made of
+            self._shown = state, self._states.over(state, sight) if sight else state
+        return self._shown[1]
+
+    @property
+    def running(self) -> tuple[int, ...]:
+        """The tasks that are being worked on."""
+        return self._running
+
+    @property
+    def skipped(self) -> frozenset[int]:
+        """The tasks that are left out of this run."""
+        return frozenset(self._skipped)
+
+    @property
+    def elapsed_s(self) -> float:
+        """The seconds since the run began."""
+        return self._clock.monotonic() - self._began
 
     @property
     def stopping(self) -> bool:
@@ -161,6 +218,75 @@ class PlacedRunner:
         """Run the failed tasks of the earlier run again. To be called before `run`."""
         self._again = True
 
+    def pause(self, wanted: bool = True) -> None:
+        """Start no more tasks, and end the run after those that run; not `wanted` takes that
+        back."""
+        self.pausing = wanted
+
+    def skip(self, index: int) -> None:
+        """Don't start a task in this run, nor the others of its group, which share its worker.
+        Raises UsageError where a worker is starting with it."""
+        key = self._key_of(index)
+        if key in self._handles and self._lives.get(self._handles[key]) != "waits":
+            raise UsageError(
+                f"A worker is starting with task {index + 1}.", hint="Try p or Ctrl+C."
+            )
+        mine = self._group_of(key, index)
+        self._skipped.update(mine)
+        if len(mine) > 1:
+            numbers = f"{min(mine) + 1} to {max(mine) + 1}"
+            self._say(f"Tasks {numbers} are skipped together: one worker runs their group.")
+
+    async def redo(self, index: int) -> None:
+        """Take a failed or left out task up again. One that had failed runs after the others."""
+        self._skipped.difference_update(self._group_of(self._key_of(index), index))
+        if self.book is not None and self.book.task(index).status == "failed":
+            self._tried.discard(index)
+            await self.book.take_up_failed(index)
+
+    async def edit(self, data: bytes) -> None:
+        """Take over a task file that was edited on the screen. Raises UsageError for a change of
+        tasks that are in the store."""
+        if self.book is None:
+            return
+        placed = self.book.state.placed
+        mine = [index for indexes in placed.keys.values() for index in indexes] if placed else []
+        try:
+            await self.book.edit(data, running=mine)
+        except UsageError as error:
+            if not mine:
+                raise
+            raise UsageError(
+                "Tasks of a run on machines are in its store and can't be edited.",
+                hint="Add new ones at the end of the file; they run after these.",
+            ) from error
+
+    def session_of(self, index: int) -> WorkerSession | None:
+        """Return the session of a task that isn't taken yet, or that was given up; None for all
+        others, whose sessions are on this machine."""
+        seen = self.last_seen(key := self._key_of(index))
+        if seen is None or self.book is None or seen.entry.active is None:
+            return None
+        taken = key in self._taken(self.book) or self.book.state.placed is None
+        if taken and self.book.task(index).session_id is not None:
+            return None
+        return WorkerSession(self._store, self, key)
+
+    def last_seen(self, key: str) -> StoredTask | None:
+        """Return a task as the store had it at the last look; None before that."""
+        seen = self._seen.get(key)
+        return seen[0] if seen else None
+
+    def _key_of(self, index: int) -> str:
+        """The name in the store of a task; "" for one that isn't there."""
+        entries = (stored.entry for stored, _ in [*self._seen.values()])
+        return next((entry.key for entry in entries if index in entry.tasks), "")
+
+    def _group_of(self, key: str, index: int) -> tuple[int, ...]:
+        """The tasks that share a worker with one, that one included."""
+        seen = self.last_seen(key)
+        return seen.entry.tasks if seen else (index,)
+
     async def close(self) -> None:
         """Let go of the engine."""
         await asyncio.to_thread(self._engine.close)
@@ -168,16 +294,19 @@ class PlacedRunner:
     @property
     def reason(self) -> str:
         """The reason why the run ended before all was done; "" where it did not."""
+        if self._leaving and self._engine.outlives:
+            return RUN_ON
         if self.stopping:
             return "interrupted"
         unmerged = self.book.state.counts().get("unmerged", 0) if self.book else 0
-        return self._fatal or (f"{plural(unmerged, 'task')} couldn't be merged" if unmerged else "")
+        unmerged_words = f"{plural(unmerged, 'task')} couldn't be merged" if unmerged else ""
+        return self._fatal or self._rest or unmerged_words
 
     async def run(self) -> RunState:
         """Work through the file; returns the state of every task. Raises UsageError, StorageError,
         StoreError, EngineError."""
         planned, folder = self._planned, RunFolder(self._planned.target)
-        began = self._clock.monotonic()
+        self._began = self._clock.monotonic()
         with folder.locked():
             self.book = book = await RunStore.opened(
                 planned.task_file,
@@ -204,12 +333,13 @@ class PlacedRunner:
                     await self._watch(book, placed)
             finally:
                 await self._end()
+                await self._see_end(book)
             await self._interrupt(book)
             await self._merge(book, everything=True)
             await self._forget(book)
         finished = RunFinished(
             book.state.counts(),
-            self._clock.monotonic() - began,
+            self.elapsed_s,
             self.reason,
             total_usage(book.state.tasks).to_json(),
             book.spent_usd,
@@ -245,7 +375,7 @@ class PlacedRunner:
     async def _placed(self, book: RunStore) -> PlacedRun | None:
         """The tasks in the store: those that were begun, else those that are to be done and that
         this program hasn't had there; None where there are none, or the run ends."""
-        if self.stopping or self._fatal:
+        if self.stopping or self._fatal or self._rest:
             return None
         placed = book.state.placed
         if placed is not None and placed.store != self._store.address:
@@ -255,8 +385,12 @@ class PlacedRunner:
             )
         if placed is None or _is_taken(placed):
             await book.take_up_added(())
-            keys = _keys(book.state, self._tried)
-            if not keys:
+            keys = _keys(book.state, self._tried | self._skipped)
+            if self.pausing and keys:
+                self._rest = "paused"
+            elif not keys and any(book.task(index).is_to_do for index in self._skipped):
+                self._rest = _ALL_SKIPPED
+            if self._rest or not keys:
                 return None
             name = timestamp(self._clock.now()).translate({45: None, 58: None})[:15]
             placed = PlacedRun(
@@ -315,10 +449,10 @@ class PlacedRunner:
 
     async def _watch(self, book: RunStore, placed: PlacedRun) -> None:
         """Start workers and take results until nothing is left that can run."""
-        began = self._clock.monotonic()
         while not self.stopping and not self._fatal:
             found = await asyncio.to_thread(self._read_tasks, placed)
             self._questions.review(placed, found)
+            self._note_sight(book)
             if self._printed is None:
                 self._tell_begun(book, placed, found)
             else:
@@ -329,23 +463,30 @@ class PlacedRunner:
             await self._merge(book)
             if book.state.placed is None or _is_taken(book.state.placed):
                 return
-            self._judge_limits(began)
+            self._judge_limits()
             await asyncio.to_thread(self._free_lost, placed)
             await asyncio.to_thread(self._start_more, placed)
             self._judge_refusals(found)
-            await self._pause(book)
+            self._note_sight(book)
+            if self._is_at_rest(book.state.placed):
+                return
+            await self._pass_time(book)
 
-    async def _pause(self, book: RunStore) -> None:
-        """Wait for the next look at the store, and tell meanwhile what workers print."""
-        waiting = asyncio.ensure_future(self._stop.wait())
+    async def _pass_time(self, book: RunStore) -> None:
+        """Return when the next look is due, or once the run is stopped; tell meanwhile what workers
+        print."""
         look_s = self._engine.look_s
-        if self._printed is None:
-            await asyncio.wait({waiting}, timeout=look_s)
-        for _ in range(max(1, round(look_s / _READ_S)) if self._printed else 0):
-            done, _ = await asyncio.wait({waiting}, timeout=_READ_S)
-            if done or (self._printed and await self._tell_printed(book, self._printed)):
-                break
-        waiting.cancel()
+        steps = max(1, round(look_s / _READ_S)) if self._printed else 1
+        for _ in range(steps):
+            pause = self._clock.sleep(look_s / steps)
+            ends = [asyncio.ensure_future(one) for one in (self._stop.wait(), pause)]
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for one in ends:
+                one.cancel()
+            if self.stopping or (
+                self._printed is not None and await self._tell_printed(book, self._printed)
+            ):
+                return
 
     async def _tell_printed(self, book: RunStore, printed: WorkerEvents) -> bool:
         """Publish what workers have printed. True if a look at the store is due."""
@@ -393,19 +534,26 @@ class PlacedRunner:
     def _read_tasks(self, placed: PlacedRun) -> dict[str, StoredTask]:
         """The tasks as the store has them. A store that can't be reached is waited for."""
         try:
-            refs = self._store.refs(f"{TASKS}{placed.run}/", f"{QUESTIONS}{placed.run}/")
+            refs = self._store.refs(*(f"{room}{placed.run}/" for room in (TASKS, QUESTIONS, WAITS)))
             now, asked = _by_key(refs, TASKS), _by_key(refs, QUESTIONS)
+            waits = {ref: commit for ref, commit in refs.items() if ref.startswith(WAITS)}
             new = [
                 commit
                 for key, commit in now.items()
                 if key not in self._seen or self._seen[key][0].commit != commit
             ]
-            self._store.fetch(new)
+            self._store.fetch([*new, *self._waits.unread(waits)])
             entries = self._store.entries(new)
+            self._waits.take(waits)
             self._questions.read(asked)
         except StoreError as error:
-            self._say(f"The store can't be reached; it is tried again. {error}")
+            if self._store_problem is None:
+                self._store_problem = error.message, self._clock.now()
+                self._sink.show(Notice(f"The store can't be reached; it is tried again. {error}"))
             return {key: found for key, (found, _) in self._seen.items()}
+        if self._store_problem is not None:
+            self._store_problem = None
+            self._sink.show(Notice("The store can be reached again."))
         at = self._lease_clock.monotonic()
         if at - self._last_read > max(self._pace.lost / 3, 5 * self._engine.look_s):
             # it slept: nobody saw whether they moved
@@ -427,7 +575,7 @@ class PlacedRunner:
                 ref = ref_of(placed.run, key)
                 if now := lost(self._store, ref, stored, "the worker was gone"):
                     self._seen[key] = now, self._lease_clock.monotonic()
-                    self._say(f"Task {key}: {now.entry.ended}.")
+                    self._say(f"Task {now.entry.tasks[0] + 1}: {now.entry.ended}.")
                     if handle := self._handles.pop(key, ""):
                         with suppress(EngineError):
                             self._engine.cancel([handle])
@@ -436,19 +584,23 @@ class PlacedRunner:
         """Give the engine tasks that wait, as many as it and the money allow."""
         try:
             self._drop_ended()
-            if self._limit_reached:
-                self._cancel_waiting()
-            elif wanted := self._chosen(placed):
+            self._take_back()
+            stays = self.pausing or bool(self._limit_reached)
+            if not stays and (wanted := self._chosen(placed)):
                 self._handles |= self._engine.put(wanted)
+            self._engine_problem = ""
         except EngineError as error:
+            self._engine_problem = error.message
             self._say(f"The engine {self._engine.name} can't start workers now: {error}")
 
     def _drop_ended(self) -> None:
         """Forget the workers that have ended, by what the engine says: nothing but new ones depends
         on it."""
-        lives = self._engine.watch([*self._handles.values()])
+        self._lives = lives = dict(self._engine.watch([*self._handles.values()]))
         for key, handle in [*self._handles.items()]:
             if lives.get(handle) not in {"lives", "waits"}:
+                if lives.get(handle) == "ended" and (seen := self.last_seen(key)):
+                    self._ended[key] = seen.entry.attempt
                 self._say_end(key, handle)
                 del self._handles[key]
                 if self._printed is not None and self._printed.engine.was_killed(handle):
@@ -456,15 +608,27 @@ class PlacedRunner:
             elif key in self._seen and self._seen[key][0].entry.is_over:
                 del self._handles[key]
 
-    def _cancel_waiting(self) -> None:
-        """Take workers back that have not begun."""
-        found = {key: stored.entry.state for key, (stored, _) in self._seen.items()}
-        waiting = [key for key in self._handles if found.get(key) == "waiting"]
-        self._engine.cancel([self._handles.pop(key) for key in waiting])
+    def _take_back(self) -> None:
+        """Cancel workers that no machine has begun, of tasks that aren't to be started now."""
+        back = [
+            (key, handle)
+            for key, handle in self._handles.items()
+            if self._lives.get(handle) == "waits"
+            and (
+                self.pausing
+                or self._limit_reached
+                or not self._skipped.isdisjoint(self._seen[key][0].entry.tasks)
+            )
+        ]
+        if back:
+            self._engine.cancel([handle for _, handle in back])
+            for key, _ in back:
+                del self._handles[key]
 
     def _chosen(self, placed: PlacedRun) -> dict[str, list[str]]:
         """The next tasks for the engine, each with the words of its worker's command."""
         wanted: dict[str, list[str]] = {}
+        self._out_of_money = False
         entries = [stored.entry for stored, _ in self._seen.values()]
         slots = self._printed.slots() if self._printed else self._engine.slots
         sharing = min(self._engine.slots, sum(not entry.is_over for entry in entries)) or 1
@@ -473,12 +637,15 @@ class PlacedRunner:
             entry = stored.entry
             if entry.state != "waiting" or entry.cancelled or key in self._handles:
                 continue
+            if not self._skipped.isdisjoint(entry.tasks):
+                continue
             if len(self._handles) + len(wanted) >= slots:
                 break
             if not self._starts.is_due(entry, self._lease_clock.monotonic()):
                 continue
             cap = budget.cap_of(entry)
             if cap is not None and cap <= 0:
+                self._out_of_money = True
                 if not self._handles and not wanted:
                     self._fatal = cost_reached(self._planned.stops.cost_usd or 0.0)
                 break
@@ -494,12 +661,17 @@ class PlacedRunner:
 
     def _limit(self, placed: PlacedRun) -> float | None:
         """The limit of cost, less what tasks have cost that aren't of this run in the store."""
-        limit, book = self._planned.stops.cost_usd, self.book
-        if limit is None or book is None:
-            return limit
+        limit = self._planned.stops.cost_usd
+        if limit is None:
+            return None
+        return max(0.0, limit - self._spent_by_others(placed))
+
+    def _spent_by_others(self, placed: PlacedRun) -> float:
+        """The cost of tasks that aren't of this run in the store."""
         mine = {index for indexes in placed.keys.values() for index in indexes}
-        others = (task.cost_usd or 0.0 for task in book.state.tasks if task.index not in mine)
-        return max(0.0, limit - sum(others) - sum(self._paid.get(index, 0.0) for index in mine))
+        tasks = self.book.state.tasks if self.book else ()
+        others = sum(task.cost_usd or 0.0 for task in tasks if task.index not in mine)
+        return others + sum(self._paid.get(index, 0.0) for index in mine)
 
     def _say_end(self, key: str, handle: str) -> None:
         """Say why a worker is gone that has left its task as it was."""
@@ -517,15 +689,105 @@ class PlacedRunner:
         if len(refusals) >= _REFUSED and not any(entry.requests for entry in entries):
             self._fatal = f"no machine takes tasks of this run: {refusals[-1].reason}"
 
-    def _judge_limits(self, began: float) -> None:
+    def _judge_limits(self) -> None:
         """Begin nothing more where a limit of the person's is reached that no task heeds by itself,
         and end the run once what runs has ended."""
         stops = self._planned.stops
         self._limit_reached = self._limit_reached or stops.reached(
-            spent_usd=None, failures=self._failures, elapsed_s=self._clock.monotonic() - began
+            spent_usd=None, failures=self._failures, elapsed_s=self.elapsed_s
         )
         if self._limit_reached and not self._handles:
             self._fatal = self._limit_reached
+
+    # Showing it
+
+    def _sight(self, placed: PlacedRun | None, *, is_over: bool) -> DriverSight | None:
+        """The facts for a person; None where nothing is placed."""
+        if placed is None:
+            return None
+        now = self._lease_clock.monotonic()
+        seen = {key: one for key, one in self._seen.items() if key in placed.keys}
+        return DriverSight(
+            engine=self._engine.name,
+            slots=self._engine.slots,
+            lease_s=self._pace.lost,
+            keys=placed.keys,
+            entries={key: stored.entry for key, (stored, _) in seen.items()},
+            still_s={key: now - since for key, (_, since) in seen.items()},
+            lives={key: self._lives.get(one, "unknown") for key, one in self._handles.items()},
+            delays={
+                key: delay
+                for key, (stored, _) in seen.items()
+                if (delay := self._starts.wait_s(stored.entry, now))
+            },
+            ended=frozenset(
+                key
+                for key, (stored, _) in seen.items()
+                if self._ended.get(key) == stored.entry.attempt
+            ),
+            skipped=frozenset(self._skipped),
+            asking=dict(self._questions.waiting),
+            is_over=is_over,
+            pausing=self.pausing,
+            out_of_money=self._out_of_money,
+            engine_problem=self._engine_problem,
+        )
+
+    def _note_sight(self, book: RunStore, *, is_over: bool = False) -> None:
+        """Note what the last look showed."""
+        placed = book.state.placed
+        sight = self._sight(placed, is_over=is_over)
+        if placed is None or sight is None:
+            return
+        entries = [*sight.entries.values()]
+        budget = Budget(self._limit(placed), self._engine.slots, entries, self._handles)
+        engine: object = self._engine
+        resting: Mapping[str, str] = engine.resting() if isinstance(engine, RestingHosts) else {}
+        refused = {one.host: one.reason for entry in entries for one in entry.refusals}
+        problem, since = self._store_problem or ("", None)
+        self._running, before = sight.running(), self.placement.tasks
+        self._last_sight, self._shown = sight, None
+        self.placement = RunPlacement(
+            engine=sight.engine,
+            outlives=self._engine.outlives,
+            slots=sight.slots,
+            tasks={
+                index: before[index] if before.get(index) == one else one
+                for index, one in sight.tasks()
+            },
+            hosts=sight.hosts(),
+            refusing={**refused, **resting},
+            server_waits=self._waits.remaining_s(),
+            spent_usd=None
+            if any(one.spent_usd is None for one in entries)
+            else self._spent_by_others(placed) + sum(one.spent_usd or 0.0 for one in entries),
+            reserved_usd=budget.reserved_usd,
+            limit_usd=self._planned.stops.cost_usd,
+            store_problem=problem,
+            unreachable_since=since,
+        )
+
+    def _is_at_rest(self, placed: PlacedRun | None) -> bool:
+        """True, with the reason noted, where nothing runs and nothing that is left may start."""
+        rest = [
+            stored.entry
+            for key, (stored, _) in self._seen.items()
+            if placed is not None and key not in placed.taken
+        ]
+        if self._handles or not all(one.state == "waiting" for one in rest):
+            return False
+        if self.pausing:
+            self._rest = "paused"
+        elif all(not self._skipped.isdisjoint(one.tasks) for one in rest):
+            self._rest = _ALL_SKIPPED
+        return bool(self._rest)
+
+    async def _see_end(self, book: RunStore) -> None:
+        """Look once more: workers that were ended have given their tasks back."""
+        if book.state.placed is not None and not self._leaving:
+            await asyncio.to_thread(self._read_tasks, book.state.placed)
+            self._handles.clear()
+            self._note_sight(book, is_over=True)
 
     # Taking it
 
@@ -534,7 +796,8 @@ class PlacedRunner:
 
         def comes(task: TaskState) -> bool:
             done_elsewhere = task.status == "unmerged" and not task.worktree
-            return task.is_to_do or task.status == "running" or done_elsewhere
+            to_do = task.is_to_do and task.index not in self._skipped
+            return to_do or task.status == "running" or done_elsewhere
 
         await self._merging.merge(book, self._sink.show, None if everything else comes)
 

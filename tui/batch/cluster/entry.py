@@ -29,6 +29,14 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class ActiveTask(msgspec.Struct, frozen=True):
+    """The task of a group that is being worked on, by its place in the task file, and the id of its
+    session."""
+
+    index: int
+    session: str
+
+
 class TaskEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A task's state. `key` is its name in the run, `tasks` are the places in the task file of what
     is to be done, one after the other; `number` counts its states.
@@ -41,7 +49,8 @@ class TaskEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `reserved_usd` what lost attempts may have paid for such answers. The attempts together may cost
     `cap_usd`, None for no limit. `place` is the folder of its
     work, `head` the commit that was checked out there. `ended`: why the last attempt ended without
-    a result. `cancelled`: nobody works on it any more.
+    a result. `cancelled`: nobody works on it any more. `active`: the task it was at with its last
+    request.
     """
 
     key: str
@@ -63,6 +72,7 @@ class TaskEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ended: str = ""
     cancelled: bool = False
     refusals: tuple[Refusal, ...] = ()
+    active: ActiveTask | None = None
 
     @property
     def remaining_usd(self) -> float | None:

@@ -246,6 +246,16 @@ class TaskStore:
         entries = (entry.partition("\t") for entry in said.split("\0") if entry)
         return {path: head.rpartition(" ")[2] for head, _, path in entries}
 
+    def changes(self, old: str, new: str, below: str) -> dict[str, tuple[str, str]]:
+        """The files below a folder that differ between two commits of the mirror: git's letter for
+        what happened to each, and its id. Raises StoreError."""
+        words = ("diff-tree", "-r", "-z", "--no-renames", "--raw", old, new, "--", below)
+        parts = self._git(*words).split("\0")
+        heads = (head.split(" ") for head in parts[::2] if head)
+        return {
+            path: (letter, id_) for (*_, id_, letter), path in zip(heads, parts[1::2], strict=False)
+        }
+
     def read(self, commit: str, path: str) -> bytes:
         """The content of a file in a commit of the mirror. Raises StoreError."""
         return os.fsencode(self._git("cat-file", "blob", f"{commit}:{path}"))

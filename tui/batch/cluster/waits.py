@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from collections.abc import Mapping
 
 import msgspec
 
@@ -52,8 +53,7 @@ class SharedWaits:
         self._take(commit)
 
     def _take(self, commit: str) -> None:
-        body = self._store.message(commit).partition("\n\n")[2]
-        waits = msgspec.json.decode(body, type=dict[str, _Wait])
+        waits = _waits_in(self._store, commit)
         for model, wait in waits.items():
             if self._known.get(model) != wait:
                 self._until[model] = max(
@@ -73,3 +73,41 @@ class SharedWaits:
             if self._store.move({self._ref: (self._commit, made)}):
                 self._take(made)
                 return
+
+
+class ObservedWaits:
+    """The waits of all workers of a run, whatever their keys, as its driver sees them."""
+
+    def __init__(self, store: TaskStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._commits: dict[str, str] = {}
+        self._until: dict[str, float] = {}
+        """The end of each wait, by its id and model."""
+
+    def unread(self, refs: Mapping[str, str]) -> list[str]:
+        """Return the commits, of these by their refs, that `take` has not had."""
+        return [commit for ref, commit in refs.items() if self._commits.get(ref) != commit]
+
+    def take(self, refs: Mapping[str, str]) -> None:
+        """Take in what the mirror has of them. Raises StoreError."""
+        now = self._clock.monotonic()
+        for ref, commit in refs.items():
+            if self._commits.get(ref) != commit:
+                for model, wait in _waits_in(self._store, commit).items():
+                    self._until.setdefault(f"{wait.id} {model}", now + wait.seconds)
+                self._commits[ref] = commit
+
+    def remaining_s(self) -> dict[str, float]:
+        """The seconds that some worker has to wait still, by model; without those that are over."""
+        now, remaining = self._clock.monotonic(), dict[str, float]()
+        for name, end in self._until.items():
+            model = name.partition(" ")[2]
+            if end > now:
+                remaining[model] = max(remaining.get(model, 0.0), end - now)
+        return remaining
+
+
+def _waits_in(store: TaskStore, commit: str) -> dict[str, _Wait]:
+    """The waits in a commit of the mirror, by model. Raises StoreError."""
+    body = store.message(commit).partition("\n\n")[2]
+    return msgspec.json.decode(body, type=dict[str, _Wait])

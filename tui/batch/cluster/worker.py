@@ -30,6 +30,7 @@ from tui.app import unattended_commands as unattended
 from tui.app.options.arguments import Options
 from tui.app.packs.pack import default_name, pack
 from tui.batch.cluster.asking import StoreApprover
+from tui.batch.cluster.entry import ActiveTask
 from tui.batch.cluster.lease import (
     Lease,
     LeaseLostError,
@@ -45,7 +46,7 @@ from tui.batch.cluster.task_store import RUNS, TASKS, StoreError, TaskStore, who
 from tui.batch.cluster.waits import SharedWaits
 from tui.batch.cluster.workplace import TaskSnapshot, Workplace
 from tui.batch.composition import RunComposition
-from tui.batch.events import BatchEvent, FromAgent
+from tui.batch.events import BatchEvent, FromAgent, TaskStarted
 from tui.batch.plan import RunPlan, plan
 from tui.batch.runner import Runner
 from tui.core.clock import Clock
@@ -394,6 +395,7 @@ class _Job:
     """The most that the answer to the last request may cost, until it is paid."""
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
     waits: SharedWaits | None = None
+    active: ActiveTask | None = None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _putting: asyncio.Lock = field(default_factory=asyncio.Lock)
     lease: Lease = field(init=False)
@@ -427,6 +429,8 @@ class _Job:
 
     def see(self, event: BatchEvent) -> None:
         """Take in what the run publishes, and print it."""
+        if isinstance(event, TaskStarted):
+            self.active = ActiveTask(event.task, event.session_id)
         if isinstance(event, FromAgent) and isinstance(event.event, RequestPaid):
             usd, self.asked_usd = event.event.usd, 0.0
             self.spent = None if usd is None or self.spent is None else self.spent + usd
@@ -466,6 +470,7 @@ class _Job:
             requests=self.requests,
             spent_usd=self.spent,
             next_usd=self.asked_usd,
+            active=self.active,
         )
         self.workplace.stored(snapshot)
 

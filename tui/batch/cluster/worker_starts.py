@@ -19,12 +19,16 @@ class WorkerStarts:
         self._starts: dict[str, tuple[int, int, float]] = {}
         """The attempts that a task had, the workers started since, and when the last one was."""
 
-    def is_due(self, entry: TaskEntry, now: float) -> bool:
-        """True if a worker may be started for a waiting task."""
+    def wait_s(self, entry: TaskEntry, now: float) -> float:
+        """The seconds until a worker may be started for a waiting task; 0 if it may be now."""
         attempt, count, last = self._starts.get(entry.key, (entry.attempt, 0, now))
         if attempt != entry.attempt or count < FREE:
-            return True
-        return now - last >= min(_MOST_S, _FIRST_S * 2 ** (count - FREE))
+            return 0.0
+        return max(0.0, min(_MOST_S, _FIRST_S * 2 ** (count - FREE)) - (now - last))
+
+    def is_due(self, entry: TaskEntry, now: float) -> bool:
+        """True if a worker may be started for a waiting task."""
+        return self.wait_s(entry, now) <= 0.0
 
     def note(self, entry: TaskEntry, now: float) -> None:
         """A worker is started."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Collection, Mapping
+from typing import Final, TypeAlias
 
 from rich.cells import cell_len
 from textual.content import Content
-from textual.widgets import OptionList
+from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from tui.batch.placement import RunPlacement, TaskPlacement
 from tui.batch.report import UNCHANGED, cost_of
 from tui.batch.state import RunState, TaskState, total_usage
 from tui.core.dataclass import dataclass
@@ -28,6 +29,7 @@ STATES: Final = {
     "skipped": ("»", "$text-muted"),
 }
 NARROW: Final = 100
+_UNDONE: Final = frozenset({"pending", "running", "interrupted"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,11 @@ class RunStatus:
     skipped: frozenset[int] = frozenset()
 
 
-def task_row(task: TaskState, width: int, *, skipped: bool = False) -> Content:
-    """Return one task in `width` cells."""
+def task_row(
+    task: TaskState, width: int, *, skipped: bool = False, place: TaskPlacement | None = None
+) -> Content:
+    """Return one task in `width` cells; `place` is where it is, if it is on a machine or waits for
+    one."""
     name = "skipped" if skipped and task.status == "pending" else task.status
     glyph, style = STATES[name]
     begun = bool(task.attempts or task.usage)
@@ -61,6 +66,9 @@ def task_row(task: TaskState, width: int, *, skipped: bool = False) -> Content:
         cost = money(task.cost_usd) if task.usage else ""
         took = duration(task.seconds) if task.seconds else ""
         right += f"{tries:>4}{used:>8}{cost:>9}{took:>13}"
+    if place is not None and name in _UNDONE:
+        right = _placed(name, place, width)
+        style = "$text-warning" if place.warning else style
     room = max(8, width - len(right) - 10)
     text = whole_words(one_line(task.task), room)
     return Content.assemble(
@@ -72,7 +80,22 @@ def task_row(task: TaskState, width: int, *, skipped: bool = False) -> Content:
     )
 
 
-def totals_line(state: RunState, pace: RunStatus, width: int) -> Content:
+def _placed(name: str, place: TaskPlacement, width: int) -> str:
+    """Return what is known of a task that isn't done: its host or what it waits for, and on a wide
+    screen its attempts, losses and money."""
+    host = one_line(place.host)
+    if width < NARROW:
+        return cell(place.label or (f"on {host}" if host else name), 11)
+    tries = f"{place.attempt}×" if place.attempt else ""
+    losses = f"{place.losses} lost" if place.losses else ""
+    cost = money(place.spent_usd) if place.attempt else ""
+    where = cell(place.label or host, 12).rstrip()
+    return f"{name:<11}{tries:>4}{losses:>8}{cost:>9}{' ' * (13 - cell_len(where))}{where}"
+
+
+def totals_line(
+    state: RunState, pace: RunStatus, width: int, placement: RunPlacement | None = None
+) -> Content:
     """Return the run's progress, what happens next, what it used, and how long it may still take,
     as far as it fits in `width` cells."""
     counts = state.counts()
@@ -93,8 +116,10 @@ def totals_line(state: RunState, pace: RunStatus, width: int) -> Content:
     if pace.ended is not None:
         ended = f"stopped early: {one_line(pace.ended)}" if pace.ended else "finished"
         parts.append((ended, "bold $text-warning" if pace.ended else "$text-success"))
+    if placement is not None and placement.spent_usd is not None:
+        parts.append((_budget(placement), "$text-muted"))
     parts.append((f"{tokens(total_usage(tasks).total)} tokens", "$text-muted"))
-    if (cost := cost_of(tasks)) is not None:
+    if placement is None and (cost := cost_of(tasks)) is not None:
         parts.append((money(cost), "$text-muted"))
     if pace.seconds:
         parts.append((duration(pace.seconds), "$text-muted"))
@@ -104,6 +129,14 @@ def totals_line(state: RunState, pace: RunStatus, width: int) -> Content:
     while len(parts) > 1 and cell_len(" · ".join(text for text, _ in parts)) > width:
         parts.pop()
     return Content(" · ").join(Content.styled(*part) for part in parts)
+
+
+def _budget(placement: RunPlacement) -> str:
+    """Return the money of a run on machines: spent, of the limit, and reserved."""
+    spent = money(placement.spent_usd)
+    if placement.limit_usd is None:
+        return spent
+    return f"{spent} of {money(placement.limit_usd)}, {money(placement.reserved_usd)} reserved"
 
 
 def rest_s(tasks: Collection[TaskState], pace: RunStatus) -> float | None:
@@ -136,26 +169,71 @@ def title_line(state: RunState | None) -> str:
     return f"tasks · {state.task_file.rsplit('/', 1)[-1]} · {plural(len(state.tasks), 'task')}"
 
 
+class SteadyText(Static):
+    """Lines that are drawn only where they differ, and laid out only if their number does."""
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002
+        super().__init__("", id=id, markup=False)
+        self._lines = Content()
+
+    def show(self, lines: Content) -> None:
+        """Show other lines, or the same."""
+        before, self._lines = self._lines, lines
+        if (before.plain, before.spans) != (lines.plain, lines.spans):
+            self.update(lines, layout=before.plain.count("\n") != lines.plain.count("\n"))
+
+
+Places: TypeAlias = Mapping[int, TaskPlacement]
+NOWHERE: Final[Places] = {}
+_Drawn: TypeAlias = tuple[TaskState, bool, int, TaskPlacement | None]
+"""What a row shows: a task, whether it is skipped, the width, and its place."""
+
+
 class TaskQueue(OptionList):
     """Leaves unchanged rows, and the cursor, as they are."""
 
     def __init__(self) -> None:
         super().__init__(id="queue", compact=True)
         self._names: list[tuple[int, str, str]] = []
-        self._rows: dict[int, tuple[TaskState, bool, int]] = {}
+        self._rows: dict[int, _Drawn] = {}
+        self._shown: tuple[RunState, Collection[int], int, Places] | None = None
 
-    def show(self, state: RunState, skipped: Collection[int], width: int) -> None:
+    def show(
+        self, state: RunState, skipped: Collection[int], width: int, places: Places = NOWHERE
+    ) -> None:
         """Show the state of the tasks, in rows of `width` cells."""
+        before, self._shown = self._shown, (state, skipped, width, places)
+        if before and before[0] is state and before[1:] == self._shown[1:]:
+            return
+        rows: dict[int, _Drawn] = {
+            task.index: (task, task.index in skipped, width, places.get(task.index))
+            for task in state.tasks
+        }
+        known, self._rows = self._rows, rows
         names = [(task.section, task.group, task.task) for task in state.tasks]
         if names != self._names:
             self._names = names
-            self._fill(state, width)
-        for task in state.tasks:
-            drawn = (task, task.index in skipped, width)
-            if self._rows.get(task.index) != drawn:
-                self._rows[task.index] = drawn
-                row = task_row(task, width, skipped=drawn[1])
-                self.replace_option_prompt(f"task-{task.index}", row)
+            self._fill(state)
+            return
+        changed = [index for index, drawn in rows.items() if known[index] != drawn]
+        self._replace(changed)
+        if before and before[2] != width:
+            self._clear_caches()  # rows of another width may have been measured as two lines each
+
+    def _replace(self, indexes: Collection[int]) -> None:
+        """Draw the rows of tasks again, which have one line each. The list's own method would
+        measure and draw all of its rows."""
+        options = {self.get_option(f"task-{index}"): index for index in indexes}
+        for option, index in options.items():
+            option._set_prompt(self._row(index))  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            self.refresh_line(self.get_option_index(f"task-{index}"))
+        cache = self._option_render_cache
+        for key in [key for key in cache.keys() if options and key[0] in options]:  # noqa: SIM118
+            cache.discard(key)
+
+    def _row(self, index: int) -> Content:
+        task, skipped, width, place = self._rows[index]
+        return task_row(task, width, skipped=skipped, place=place)
 
     def follow(self, index: int) -> None:
         """Bring a task's row into view."""
@@ -170,10 +248,9 @@ class TaskQueue(OptionList):
         id_ = self.get_option_at_index(self.highlighted).id
         return int(id_.removeprefix("task-")) if id_ else None
 
-    def _fill(self, state: RunState, width: int) -> None:
+    def _fill(self, state: RunState) -> None:
         at = self.at_cursor or 0
         self.clear_options()
-        self._rows.clear()
         section = None
         options: list[Option] = []
         for task in state.tasks:
@@ -181,6 +258,6 @@ class TaskQueue(OptionList):
                 section = task.section
                 group = Content.styled(f"      {one_line(task.group)}", "bold $text-secondary")
                 options.append(Option(group, disabled=True))
-            options.append(Option(task_row(task, width), id=f"task-{task.index}"))
+            options.append(Option(self._row(task.index), id=f"task-{task.index}"))
         self.add_options(options)
         self.follow(min(at, len(state.tasks) - 1))

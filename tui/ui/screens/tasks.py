@@ -22,12 +22,21 @@ from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
 from tui.core.files import read_small
 from tui.ui.screens.chat import ChatScreen
-from tui.ui.screens.task_rows import RunStatus, TaskQueue, title_line, totals_line
+from tui.ui.screens.placement_lines import end_words, machine_lines, place_line
+from tui.ui.screens.task_rows import (
+    NOWHERE,
+    RunStatus,
+    SteadyText,
+    TaskQueue,
+    title_line,
+    totals_line,
+)
 from tui.ui.widgets.bars import KeyHint
 from tui.ui.widgets.keys import TASK_KEYS, bindings
 from tui.ui.widgets.panes import CachedHorizontal, PaneRule
 
 if TYPE_CHECKING:
+    from tui.batch.placement import RunPlacement
     from tui.batch.state import RunState
     from tui.permissions.types import Mode
 
@@ -57,6 +66,8 @@ _NOTHING = (
     "With git, each task becomes one commit and failed tasks are undone."
 )
 
+_NO_SESSION = "Nothing yet.\nPress Enter on a task to show its session."
+
 _EDITING = "`- …` is a task, `## …` starts a group. Keep the tasks that have already started."
 
 
@@ -74,6 +85,16 @@ class ShownRun(Protocol):
     @property
     def live(self) -> bool:
         """True if it is worked on here."""
+        ...
+
+    @property
+    def placement(self) -> RunPlacement | None:
+        """The places of its tasks on machines; None where it has none."""
+        ...
+
+    @property
+    def heading(self) -> str:
+        """The words over the conversation that is shown."""
         ...
 
     @property
@@ -112,13 +133,16 @@ class TasksScreen(ChatScreen):
         self._waits: dict[int, tuple[float, int]] = {}
         """For each waiting task, when its wait ends, and before which attempt."""
         self.ended: str | None = None
+        self._redraw_due = False
 
     def compose(self) -> ComposeResult:
         yield self.header
         with Vertical(id="queue-box"):
             yield PaneRule("tasks", id="queue-rule")
             yield TaskQueue()
-            yield Static("", id="totals", markup=False)
+            yield SteadyText(id="totals")
+            yield SteadyText(id="machines")
+            yield SteadyText(id="place")
         with CachedHorizontal(id="body"):
             yield self.left
             yield self.splitter
@@ -165,15 +189,22 @@ class TasksScreen(ChatScreen):
         self.idle()
         self.redraw()
 
+    def redraw_soon(self) -> None:
+        """Redraw once, however many events come now."""
+        if not self._redraw_due:
+            self._redraw_due = True
+            self.call_later(self.redraw)
+
     def redraw(self) -> None:
         """Show the current state of the tasks; unchanged rows are left alone."""
+        self._redraw_due = False
         if not (self.query("#queue-rule") and self.query("#intro")):
             return  # a resize may come before the widgets, a task end after them
         state = self.run.state
         rule = self.query_one("#queue-rule", PaneRule)
         rule.title = Content.styled(title_line(state), "$text-muted")
         below = self.query_one("#conversation-rule", PaneRule)
-        below.title = Content.styled("conversation" if state else "tasks", "$text-muted")
+        below.title = Content.styled(self.run.heading if state else "tasks", "$text-muted")
         if self.has_class("-nothing") != (state is None):
             self.set_class(state is None, "-nothing")
             self.panes.arrange()
@@ -181,8 +212,11 @@ class TasksScreen(ChatScreen):
         if state is None:
             return
         intro = self.query_one("#intro", Static)
-        intro.update("Nothing yet.\nPress Enter on a task to show its session.")
-        self.queue.show(state, self.run.skipped, max(30, self.size.width - 4))
+        if intro.content != _NO_SESSION:
+            intro.update(_NO_SESSION)
+        placement = self.run.placement
+        places = placement.tasks if placement else NOWHERE
+        self.queue.show(state, self.run.skipped, max(30, self.size.width - 4), places)
         most = max(3, self.size.height * 35 // 100)
         self.queue.styles.height = min(self.queue.option_count, most)
         now = self.clock.monotonic()
@@ -199,7 +233,28 @@ class TasksScreen(ChatScreen):
             skipped=self.run.skipped,
         )
         width = self.size.width - 2
-        self.query_one("#totals", Static).update(totals_line(state, pace, width))
+        self.query_one("#totals", SteadyText).show(totals_line(state, pace, width, placement))
+        self._show_placement(placement, width)
+
+    def _show_placement(self, placement: RunPlacement | None, width: int) -> None:
+        """Show the machines, and where the task under the cursor is, of a run that has them."""
+        self.set_class(placement is not None, "-placed")
+        if placement is None:
+            return
+        rule = self.query_one("#queue-rule", PaneRule)
+        rule.right = Content.styled(end_words(placement) if self.run.live else "", "$text-muted")
+        lines = machine_lines(placement, width, self.clock.now())
+        self.query_one("#machines", SteadyText).show(lines)
+        self._show_place()
+
+    @on(OptionList.OptionHighlighted, "#queue")
+    def _show_place(self) -> None:
+        """Show where the task under the cursor is."""
+        placement, task = self.run.placement, self.selected
+        if placement is not None and task is not None:
+            place = placement.tasks.get(task.index)
+            line = place_line(task, place, self.size.width - 2)
+            self.query_one("#place", SteadyText).show(line)
 
     @property
     def queue(self) -> TaskQueue:
@@ -237,10 +292,14 @@ class TasksScreen(ChatScreen):
         task = self.selected
         if task is None:
             return
-        if task.status != "pending" or not self.run.live:
+        waits = task.status == "pending" or (task.status == "interrupted" and self.run.placement)
+        if not waits or not self.run.live:
             self.notice.say("Only tasks that haven't started can be skipped, during a run.")
             return
-        self.run.skip(task.index)
+        try:
+            self.run.skip(task.index)
+        except HoldfastError as error:
+            self.notice.say(error.message, "warning", hint=error.hint)
         self.redraw()
 
     @work(exclusive=True, group="tasks")

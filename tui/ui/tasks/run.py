@@ -8,6 +8,7 @@ import logging
 import shutil
 import signal
 import sys
+import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,11 +20,11 @@ from textual.app import App
 from tui.app.options.arguments import Options
 from tui.app.services import LiveSettings
 from tui.batch.command import EXIT_INTERRUPTED, exit_code, write_summary
-from tui.batch.composition import RunComposition
 from tui.batch.events import BatchEvent, FromAgent, RetryDelayed, TaskMerged, TaskStarted
+from tui.batch.placement import RunPlacement
 from tui.batch.plan import RunPlan, plan
 from tui.batch.report import RunSummary
-from tui.batch.runner import Runner
+from tui.batch.run_control import ControlledRunner, OpenedRun, RunOpener, open_run
 from tui.batch.state import RunState, TaskState, begin
 from tui.core import facts
 from tui.core.clock import Clock
@@ -39,6 +40,7 @@ from tui.ui.fact_renderer import FactRenderer
 from tui.ui.notifications import notifier, write
 from tui.ui.screens.modal_approver import ModalApprover
 from tui.ui.screens.tasks import TasksScreen
+from tui.ui.tasks.followed_session import FollowedSession
 from tui.ui.tasks.run_signals import RunSignals
 from tui.ui.terminal import SEND_AGAIN_S, TerminalStatus
 from tui.ui.toolkit import themes
@@ -58,7 +60,7 @@ class RunOnScreen:
     """Works through a planned task file on `screen`.
 
     `code` is the exit code so far, `failure` the error that ended the run, `written` the paths of
-    its summary.
+    its summary. `opener` puts its parts together.
     """
 
     begins = False
@@ -67,14 +69,18 @@ class RunOnScreen:
         self,
         app: App[Any],
         planned: RunPlan,
+        options: Options,
         *,
         clock: Clock,
         signals: RunSignals,
-        retry_failed: bool = False,
+        opener: RunOpener = open_run,
     ) -> None:
-        self._app, self._plan, self._clock = app, planned, clock
-        self.signals, self._retry_failed = signals, retry_failed
+        self._app, self._plan, self._options, self._clock = app, planned, options, clock
+        self.signals, self._opener = signals, opener
         self._leaving = False
+        self._followed: FollowedSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
         self._session: str | None = None
         self._shown: int | None = None
         """The task whose conversation is shown."""
@@ -84,7 +90,7 @@ class RunOnScreen:
         self.failure: HoldfastError | None = None
         self.written: list[Path] = []
         self.elapsed_s: float | None = None
-        self.runner: Runner | None = None
+        self.runner: ControlledRunner | None = None
         self.live = False
         self._before = begin(planned.task_file, planned.file, now="")
         self._again = asyncio.Event()
@@ -101,7 +107,7 @@ class RunOnScreen:
 
     @property
     def running(self) -> tuple[int, ...]:
-        return self.runner.running if self.runner else ()
+        return tuple(self.runner.running) if self.runner else ()
 
     @property
     def skipped(self) -> frozenset[int]:
@@ -110,6 +116,18 @@ class RunOnScreen:
     @property
     def pausing(self) -> bool:
         return bool(self.runner and self.runner.pausing)
+
+    @property
+    def placement(self) -> RunPlacement | None:
+        return self.runner.placement if self.runner else None
+
+    @property
+    def heading(self) -> str:
+        followed = self._followed
+        if followed is None:
+            return "conversation"
+        now = ", as of its last request" if followed.index in self.running else ""
+        return f"task {followed.index + 1}{now}"
 
     def pause(self) -> None:
         if self.runner and self.live:
@@ -122,7 +140,26 @@ class RunOnScreen:
             self.runner.skip(index)
 
     async def refresh(self) -> None:
-        """Do nothing: the run is always up to date."""
+        """Draw what came to the session that is followed; all else is always up to date."""
+        if self._followed is None and self._shown is not None:
+            self._followed = self._session_elsewhere(self._shown)
+        followed = self._followed
+        if followed is not None and followed.is_due:
+            self.screen.run_worker(self._catch_up(followed), group="session")  # pyright: ignore[reportUnknownMemberType]
+
+    def _session_elsewhere(self, index: int) -> FollowedSession | None:
+        session = self.runner.session_of(index) if self.runner else None
+        return FollowedSession(index, session, self.screen) if session is not None else None
+
+    async def _catch_up(self, followed: FollowedSession) -> None:
+        try:
+            growth = await followed.read()
+        except HoldfastError as error:
+            self.screen.notice.say(error.message, "warning", hint=error.hint)
+            return
+        if followed is self._followed:  # the person may have opened another one meanwhile
+            followed.draw(growth)
+            self._renderer = followed.renderer
 
     async def redo(self, index: int) -> None:
         if self.runner:
@@ -137,9 +174,16 @@ class RunOnScreen:
 
     async def open_task(self, task: TaskState) -> None:
         """Show the session of a task; that of a running one continues live."""
-        past = await asyncio.to_thread(self._past, task)
         live = task.index in self.running
-        self._shown, self._chosen = task.index, not live or len(self.running) > 1
+        chosen = not live or len(self.running) > 1
+        elsewhere = self._session_elsewhere(task.index)
+        if elsewhere is not None:
+            self._shown, self._chosen, self._followed = task.index, chosen, elsewhere
+            self.screen.notice.clear()
+            await self.refresh()
+            return
+        past = await asyncio.to_thread(self._past, task)
+        self._shown, self._chosen, self._followed = task.index, chosen, None
         self._session = task.session_id
         self._renderer = FactRenderer(self.screen)
         self._renderer.resume(past)
@@ -161,8 +205,10 @@ class RunOnScreen:
             self.stop_and_leave()
 
     async def leave(self) -> None:
-        """Leave, but while a task is running only say so."""
-        if self.live:
+        """Leave, but while a task is running only say so, unless it runs on."""
+        if self.live and self.placement and self.placement.outlives:
+            self.stop_and_leave(lost=True)
+        elif self.live:
             several = len(self.running) > 1
             self.screen.notice.say(
                 f"{len(self.running)} tasks are running." if several else "A task is running.",
@@ -183,6 +229,7 @@ class RunOnScreen:
         The screen must be shown. If cancelled, it first stops the running task and saves.
         """
         screen, target = self.screen, self._plan.target
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         await screen.furnish()
         screen.header.state = replace(
             screen.header.state,
@@ -217,15 +264,19 @@ class RunOnScreen:
         """Work until the run ends."""
         approver = ModalApprover(self._app, self.screen)
         try:
-            composition = RunComposition(
-                self._plan, self._publish, approver=approver, clock=self._clock
-            )
+            opened = await self._opener(self._plan, self._options, self, approver, self._clock)
         except HoldfastError as error:
             self.failure = error
             return
-        runner = self.runner = composition.runner
-        if self._retry_failed:
+        await self._work(opened)
+
+    async def _work(self, opened: OpenedRun) -> None:
+        """Work until the run that was opened ends."""
+        runner = self.runner = opened.runner
+        if self._options.batch.retry_failed:
             runner.take_up_failed()
+        if self._leaving:  # meanwhile
+            runner.leave()
         self.live = True
         self.screen.began()
         self.signals.begin(self.state)
@@ -241,11 +292,11 @@ class RunOnScreen:
             )
         finally:
             self.live = False
-            await composition.close()
+            await opened.close()
         self.screen.end(runner.reason)
         self.signals.end(self.state, done=not runner.reason and not self.failure)
 
-    async def _finished(self, runner: Runner) -> None:
+    async def _finished(self, runner: ControlledRunner) -> None:
         running = asyncio.ensure_future(runner.run())
         try:
             state = await asyncio.shield(running)
@@ -254,12 +305,15 @@ class RunOnScreen:
             await running
             raise
         self.code = exit_code(runner, state)
-        self.elapsed_s = runner.context.elapsed_s
+        self.elapsed_s = runner.elapsed_s
         summary = RunSummary(state, runner.reason, self.elapsed_s)
         self.written = write_summary(summary, self._plan)
 
-    def _publish(self, event: BatchEvent) -> None:
-        """Draw an event; a bug in drawing must not end the run."""
+    def show(self, event: BatchEvent) -> None:
+        """Draw an event; a bug in drawing must not end the run. Threads may call it."""
+        if self._loop is not None and threading.get_ident() != self._thread:
+            self._loop.call_soon_threadsafe(self.show, event)
+            return
         try:
             self.signals.see(event, self.state)
             self._draw(event)
@@ -284,18 +338,22 @@ class RunOnScreen:
                 screen.add(NoticeItem(f"Task {event.task + 1} isn't merged. {message}"))
             case Notice(text):
                 screen.add(NoticeItem(text.strip()))
+                if self.placement:  # a session that is opened takes the place of the item
+                    screen.notice.say(text.strip())
             case _:
                 pass
-        screen.redraw()
+        screen.redraw_soon()
 
     def _begin_showing(self, task: int, session: str) -> None:
         """Show a task that begins, unless the shown one is running or was chosen by the person."""
         beside = self._shown != task and self._shown in self.running
         if beside or (self._chosen and self._shown != task):
             return
-        fresh, self._session = session != self._session, session
+        another = not session and self._shown != task  # whose session comes with its first request
+        fresh, self._session = another or session != self._session, session
         self._shown = task
         if fresh:
+            self._followed = None
             self._renderer = FactRenderer(self.screen)
             self.screen.fill([])
         self.screen.queue.follow(task)
@@ -313,10 +371,11 @@ class TasksApp(ThemedApp):
     def __init__(
         self,
         planned: RunPlan,
+        options: Options,
         *,
         theme: str = themes.DEFAULT_DARK,
         clock: Clock | None = None,
-        retry_failed: bool = False,
+        opener: RunOpener = open_run,
     ) -> None:
         super().__init__(clock=clock)
         clock, config = self.clock, planned.launch.config
@@ -326,9 +385,10 @@ class TasksApp(ThemedApp):
         self.run_on = RunOnScreen(
             self,
             planned,
+            options,
             clock=clock,
             signals=RunSignals(self.terminal, caller, self.fact_log, planned.task_file.name),
-            retry_failed=retry_failed,
+            opener=opener,
         )
         self.guess_theme(theme)
 
@@ -389,14 +449,14 @@ class TasksApp(ThemedApp):
         self.run_on.stop_and_leave()
 
 
-def open_run(options: Options) -> int:
+def open_tasks(options: Options) -> int:
     """Run `holdfast run` on a terminal and return the exit code; raises HoldfastError."""
     planned = plan(options)
     if not sys.stderr.isatty():
         sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one still gets the log
     draw_in_utf8()
     theme = options.screen.theme or planned.launch.config.theme
-    app = TasksApp(planned, theme=theme, retry_failed=options.batch.retry_failed)
+    app = TasksApp(planned, options, theme=theme)
     app.use_keys(keymap_of(planned.launch.config.keys))
     code = app.run_to_end()
     done = app.run_on

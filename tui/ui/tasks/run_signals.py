@@ -7,6 +7,7 @@ from tui.batch.events import BatchEvent, FromAgent
 from tui.batch.state import RunState
 from tui.core import facts
 from tui.core.dataclass import dataclass
+from tui.core.facts import Notice
 from tui.ui.notifications import Notifier
 from tui.ui.terminal import State, TerminalStatus
 from tui.ui.widgets.fact_log import FactLog
@@ -37,6 +38,8 @@ class RunSignals:
                     self._tell(state, "waiting")
                 elif waits is False or isinstance(inner, facts.RequestSent):
                     self._tell(state, "working")
+            case Notice():
+                self.log.add(event)
             case _:
                 self._tell(state)
 

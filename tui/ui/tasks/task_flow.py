@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui.app.dialog_data import YesNoQuestion
+from tui.app.options.arguments import Options
 from tui.app.services import SessionChoice
 from tui.batch.plan import RunPlan, plan
 from tui.batch.report import commit_words
@@ -95,9 +96,10 @@ class FolderRun(OfflineRun):
             path = await app.push_screen_wait(TaskPicker(services.workspace, rows))
         if path is None:
             return
-        planned = await asyncio.to_thread(plan, services.run_options(path))
+        options = services.run_options(path)
+        planned = await asyncio.to_thread(plan, options)
         if await app.push_screen_wait(Confirmation(_question(planned))):
-            app.run_worker(_work(self._frontend, planned), group="run")
+            app.run_worker(_work(self._frontend, planned, options), group="run")
 
 
 def _question(planned: RunPlan) -> YesNoQuestion:
@@ -122,11 +124,12 @@ def _question(planned: RunPlan) -> YesNoQuestion:
     )
 
 
-async def _work(frontend: ScreenFrontend, planned: RunPlan) -> None:
+async def _work(frontend: ScreenFrontend, planned: RunPlan, options: Options) -> None:
     """Show the run on a screen of its own, in place of the one that showed its state."""
     await frontend.app.pop_screen()
     signals = RunSignals(frontend.terminal, frontend.notifier, frontend.log, planned.task_file.name)
-    run = RunOnScreen(frontend.app, planned, clock=frontend.services.clock, signals=signals)
+    clock = frontend.services.clock
+    run = RunOnScreen(frontend.app, planned, options, clock=clock, signals=signals)
     await frontend.app.push_screen(run.screen)
     await run.work_through()
     if frontend.app.screen is run.screen:

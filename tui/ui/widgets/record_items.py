@@ -94,9 +94,9 @@ def items_of(records: Iterable[Record]) -> list[Item]:
 
 @dataclass(slots=True)
 class ItemFollower:
-    """Makes the items of a growing branch, each record once."""
+    """Makes the items of a growing branch, each record once. `calls` are its tool calls by id."""
 
-    _calls: dict[str, ToolItem] = field(default_factory=dict[str, ToolItem])
+    calls: dict[str, ToolItem] = field(default_factory=dict[str, ToolItem])
     _seen: int = 0
 
     def advance(self, records: Sequence[Record]) -> tuple[list[Item], list[Item]]:
@@ -105,13 +105,13 @@ class ItemFollower:
         came: list[Item] = []
         changed: dict[str, Item] = {}
         for record, told in retold(records[self._seen :]):
-            made = _items_again(told, record, self._calls)
+            made = _items_again(told, record, self.calls)
             for item in made:
                 if isinstance(item, ToolItem) and item.state == "interrupted":
                     item.state = "running"
             came += made
             id_ = _call_of(told)
-            if item := self._calls.get(id_):
+            if item := self.calls.get(id_):
                 item.summary = "" if item.state == "running" else item.summary
                 changed[id_] = item
         self._seen = len(records)
@@ -120,7 +120,7 @@ class ItemFollower:
     def end(self) -> list[Item]:
         """Mark calls without a result as interrupted, since no more records come, and return
         them."""
-        open_ = [item for item in self._calls.values() if item.state == "running"]
+        open_ = [item for item in self.calls.values() if item.state == "running"]
         for item in open_:
             item.state = "interrupted"
         return list(open_)
@@ -355,13 +355,12 @@ def restored(records: Sequence[Record]) -> RestoredItems:
 
     items = items_of(records)
     tools = {item.id: item for item in items if isinstance(item, ToolItem)}
-    outputs: dict[str, str] = {}
+    outputs = outputs_of(records)
     masks, pins, outdated = overlays_of(records), pins_of(records), outdated_calls(records)
     for record in records:
         if record.type != "tool_result":
             continue
         id_ = str(record.data.get("call_id"))
-        outputs[id_] = text_of(blocks_of(record.data.get("content")))[:SHOWN_CHARS]
         if item := tools.get(id_):
             item.masked = record.id in masks and masks[record.id].view == "masked"
             item.pinned = record.id in pins
@@ -369,6 +368,17 @@ def restored(records: Sequence[Record]) -> RestoredItems:
     answers = (item.text for item in reversed(items) if isinstance(item, AssistantItem))
     turns = sum(isinstance(item, UserItem) for item in items)
     return RestoredItems(items, tools, outputs, next(answers, ""), turns)
+
+
+def outputs_of(records: Iterable[Record]) -> dict[str, str]:
+    """Return the beginning of each call's result, by the id of the call."""
+    return {
+        str(record.data.get("call_id")): text_of(blocks_of(record.data.get("content")))[
+            :SHOWN_CHARS
+        ]
+        for record in records
+        if record.type == "tool_result"
+    }
 
 
 def result_text(records: Sequence[Record], id_: str) -> str:

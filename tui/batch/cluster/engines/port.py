@@ -5,7 +5,7 @@ it was given. Nothing is believed because an engine says it; the store alone has
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from tui.core.errors import HoldfastError
 
@@ -16,6 +16,15 @@ it."""
 
 class EngineError(HoldfastError):
     """An engine can't be reached, or refuses."""
+
+
+@runtime_checkable
+class RestingHosts(Protocol):
+    """An engine that knows its hosts, and gives one a rest when workers fail there."""
+
+    def resting(self) -> Mapping[str, str]:
+        """Return the hosts that get no workers now, each with the reason."""
+        ...
 
 
 class WorkerEngine(Protocol):

@@ -108,6 +108,10 @@ class SshEngine:
                 self._workers[handles[key]] = worker
         return handles
 
+    def resting(self) -> Mapping[str, str]:
+        now = self.clock.monotonic()
+        return {one.name: one.why for one in self._hosts if now < one.rests_until}
+
     def _free(self) -> Counter[str]:
         """The workers that each host takes now; none where it rests."""
         self.watch([*self._workers])
