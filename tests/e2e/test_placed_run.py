@@ -191,8 +191,8 @@ def test_on_a_terminal_it_has_a_screen_and_ends_and_continues_with_it(
 
 def end(process: Process) -> None:
     assert process.stdout
-    process.stdout.read()
-    assert process.wait(PATIENCE_S) == 0
+    told = process.stdout.read()
+    assert process.wait(PATIENCE_S) == 0, told
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ It starts workers for tasks that wait, notices those whose lease stands still, a
 from __future__ import annotations
 
 import asyncio
-import math
 import secrets
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -604,7 +603,9 @@ class PlacedRunner:
                 self._say_end(key, handle)
                 del self._handles[key]
                 if self._printed is not None and self._printed.engine.was_killed(handle):
-                    self._seen[key] = self._seen[key][0], -math.inf  # nobody holds it any more
+                    # nobody holds it any more
+                    past = self._lease_clock.monotonic() - self._pace.lost - 1.0
+                    self._seen[key] = self._seen[key][0], past
             elif key in self._seen and self._seen[key][0].entry.is_over:
                 del self._handles[key]
 
