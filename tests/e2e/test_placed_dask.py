@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.batch.test_git import git
-from tests.e2e.test_placed_run import LEASE, end, lines_in, one_worker, steps, verified
+from tests.e2e.test_placed_run import end, lines_in, one_worker, steps, verified
 from tests.e2e.test_run import repo, states, tasks  # pyright: ignore[reportUnusedImport]
 from tests.support.machine import needs_proc
 from tests.support.program import Program
@@ -53,7 +53,7 @@ def test_a_killed_dask_worker_loses_no_task(
     tmp_path: Path,
 ) -> None:
     with (home / "config" / "config.toml").open("a") as config:
-        config.write(LEASE)
+        config.write("[batch]\nlease_s = 6\n")
     file = tasks(repo, "- [ ] one\n- [ ] two\n")
     words = ("--on", scheduler, "--store", str(home / "store.git"), "--headless", "--yolo")
     played = script(steps(3, seconds=0.3))

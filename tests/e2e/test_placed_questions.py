@@ -50,9 +50,9 @@ class Sink:
         self.events.append(event)
 
 
-async def driver(repo: Path, script: str, approver: Approver | None) -> PlacedRunner:
+async def driver(repo: Path, script: str, approver: Approver | None, *more: str) -> PlacedRunner:
     words = ("--on", "local", "--parallel", "2", "--practice-script", script)
-    options = parse(["run", str(repo / "TASKS.md"), "-C", str(repo), *words])
+    options = parse(["run", str(repo / "TASKS.md"), "-C", str(repo), *words, *more])
     return await make_runner(plan(options), options, Sink(), SystemClock(), approver)
 
 
@@ -101,11 +101,11 @@ async def test_where_the_run_began_without_a_screen_workers_ask_nobody(
     repo: Path, script: Callable[[str], str], home: Path
 ) -> None:
     tasks(repo, "- [ ] one\n")
-    runner = await driver(repo, script(writes("made")), None)
+    store = home / "store.git"
+    runner = await driver(repo, script(writes("made")), None, "--store", str(store))
     async with asyncio.timeout(PATIENCE_S):
         await runner.run()
     assert states(repo) == ["completed"]
     assert git(repo, "ls-files").split() == ["README.md", "TASKS.md"]
-    (store,) = home.glob("data/stores/*.git")
     kinds = {ref.split("/")[2] for ref in git(store, "for-each-ref", "--format=%(refname)").split()}
     assert kinds == {"runs", "tasks"}

@@ -3,7 +3,7 @@ again until it is done, and counts how often each command ran.
 
     python -m tests.support.killed_programs KIND COUNT FOLDER [SEED]
 
-KIND is a way in which commands run: `run`, `parallel` (task files), `print`, `background` (--bg),
+KIND is a way in which commands run: `run` (task files), `print`, `background` (--bg),
 `sub-agent`, `jobs` (in the background); on the screen `moved` (to the background, with Ctrl+B) and
 `own` (the person's, with `!`, moved too). The model is asked for nothing twice: each call that it
 makes has a command of its own, which leaves its name in a file when it begins and when it ends.
@@ -43,9 +43,7 @@ from tui.core.process_birth import born
 from tui.keeper.command import command_folders, lives, note
 from tui.keeper.folder import STATE
 
-KINDS: Final = ("run", "parallel", "print", "background", "sub-agent", "jobs", "moved", "own")
-_OF_TASKS: Final = frozenset({"run", "parallel"})
-"""Their commands run without walls, in folders of their own."""
+KINDS: Final = ("run", "print", "background", "sub-agent", "jobs", "moved", "own")
 _ON_SCREEN: Final = frozenset({"moved", "own"})
 WHO: Final = ("driver", "keeper", "command", "all")
 """Who is killed."""
@@ -100,7 +98,7 @@ class Model(Script):
 
 def marks_in(place: Path, kind: str) -> Path:
     """Where commands leave their names: in the workspace, where walls are around them."""
-    return place if kind in _OF_TASKS else place / "work"
+    return place if kind == "run" else place / "work"
 
 
 def _called(message: Json) -> list[str]:
@@ -141,7 +139,7 @@ class Play:
         self.work.mkdir(parents=True)
         config = self.home / "config" / "config.toml"
         config.parent.mkdir(parents=True)
-        walls = '[sandbox]\nengine = "off"\n' if self.kind in _OF_TASKS else ""
+        walls = '[sandbox]\nengine = "off"\n' if self.kind == "run" else ""
         config.write_text(f'titles = "prompt"\n{walls}')
         (self.work / "README.md").write_text("# Demo\n")
         tasks = "".join(f"- [ ] make {number}\n" for number in range(_TASKS))
@@ -152,9 +150,8 @@ class Play:
 
     def words(self) -> list[str]:
         """The command line of the next start."""
-        if self.kind in _OF_TASKS:
-            more = ["--parallel", "3"] if self.kind == "parallel" else []
-            return ["run", "TASKS.md", *more, "--headless", "--yolo", "--json"]
+        if self.kind == "run":
+            return ["run", "TASKS.md", "--headless", "--yolo", "--json"]
         if self.starts:
             return ["-c", "-y", "-p", "Continue."]
         if self.kind in _ON_SCREEN:

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
     AnyRunner: TypeAlias = ControlledRunner | BatchApiRun
 
+LOCAL = "local"
+"""The engine that is this machine."""
 _TO_DO = {"pending": "run", "interrupted": "run", "running": "run", "unmerged": "merge"}
 EXIT_DONE, EXIT_FAILED, EXIT_REFUSED, EXIT_INTERRUPTED = 0, 1, 3, 130
 
@@ -50,8 +52,23 @@ def run(options: Options) -> int:
         return reset(options)
     if options.batch.status:
         return status(options)
+    options = placed(options)
     planned = plan(options)
     return dry_run(planned) if options.dry_run else asyncio.run(_work(planned, options))
+
+
+def placed(options: Options) -> Options:
+    """The options with the engine that places the tasks, none where this process works on them:
+    several at a time are processes of this machine, and so is the rest of a run that was. Blocks;
+    raises UsageError where the state of the run can't be read."""
+    batch = options.batch
+    if batch.on == LOCAL and batch.parallel == 1:
+        return options.having(parallel=os.cpu_count() or 1)
+    if batch.on or batch.batch_api:
+        return options
+    state = RunFolder(workspace_of(options)).load()
+    begun = state is not None and state.placed is not None and state.placed.on == LOCAL
+    return options.having(on=LOCAL) if batch.parallel > 1 or begun else options
 
 
 def width() -> int:
@@ -228,7 +245,7 @@ def dry_run(planned: RunPlan) -> int:
 
 
 async def _work(planned: RunPlan, options: Options) -> int:
-    numbered = planned.at_once > 1 or options.batch.batch_api
+    numbered = planned.at_once > 1 or options.batch.batch_api or options.batch.on is not None
     printer = _Printer(json_=options.json, total=len(planned.file.tasks), numbered=numbered)
     clock = SystemClock()
     leave: Callable[[], None] | None = None

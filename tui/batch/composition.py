@@ -17,13 +17,12 @@ from tui.agent.limits import Limits, Spent
 from tui.agent.model_access import listed_model, make_provider
 from tui.batch.attempt import TaskAttempt
 from tui.batch.events import BatchEvent
-from tui.batch.plan import RunPlan
+from tui.batch.plan import RunPlan, usual_boot
 from tui.batch.run_context import RunContext, RunSetup
 from tui.batch.runner import Runner
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
 from tui.core.messages import Message, text_block, text_of
-from tui.core.workspace import BOOT_FILES
 from tui.permissions.types import Approver
 from tui.provider.base import Completed, ModelInfo, Provider, Request
 from tui.provider.prices import price_of
@@ -54,11 +53,12 @@ class RunComposition:
         around: Callable[[Provider, Clock], Provider] | None = None,
     ) -> None:
         self._agents = TaskAgents(
-            planned.launch.reached(around=around) if around else planned.launch,
+            planned.launch,
             approver,
             clock,
             planned.stops.cost_usd,
             servers=make_servers(planned.launch),
+            around=around,
         )
         self.runner = Runner(
             RunSetup(
@@ -91,7 +91,8 @@ class TaskAgents:
     given. Must be closed at the end.
 
     `approver` decides what the rules leave open. With `max_cost` in dollars, an agent may spend
-    what `context` has left of it: that of the run, once it is there.
+    what `context` has left of it: that of the run, once it is there. `around` wraps the model,
+    beneath the retries.
     """
 
     def __init__(
@@ -102,10 +103,12 @@ class TaskAgents:
         max_cost: float | None,
         *,
         servers: Servers | None = None,
+        around: Callable[[Provider, Clock], Provider] | None = None,
     ) -> None:
         self._launch, self._approver, self.clock = launch, approver, clock
         self._max_cost = max_cost
-        self._provider: Provider = make_provider(launch, clock)
+        # the launch itself stays without it: a drill's has no sandbox, hooks, servers or skills
+        self._provider: Provider = make_provider(launch.reached(around=around), clock)
         self._servers = servers
         self.context: RunContext | None = None
 
@@ -151,12 +154,11 @@ class TaskAgents:
         launch, target = self._launch, self._launch.workspace.root
         if folder == target:
             return launch
-        usual = (
-            target / name for name in BOOT_FILES if launch.trust.allows_file(name, target / name)
-        )
         results = None if launch.workspace.scratch else launch.workspace.tool_results.parent
         workspace = replace(launch.workspace, root=folder, spare=results, temporary=None)
-        return replace(launch, workspace=workspace, boot=launch.boot or next(usual, None))
+        return replace(
+            launch, workspace=workspace, boot=launch.boot or usual_boot(target, launch.trust)
+        )
 
     async def ask(self, question: str) -> TaskAttempt:
         """One question to the small model, without tools. Raises HoldfastError, after PATIENCE_S

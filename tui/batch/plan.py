@@ -58,6 +58,12 @@ def find_boot(directive: str, task_file: Path, target: Path, trust: Trust) -> Bo
     return Boot()
 
 
+def usual_boot(target: Path, trust: Trust) -> Path | None:
+    """The boot file of the usual places in a folder that counts there; None for none. Blocks."""
+    places = ((name, target / name) for name in BOOT_FILES)
+    return next((path for name, path in places if trust.allows_file(name, path)), None)
+
+
 def _named(directive: str, beside: Path, target: Path) -> Boot:
     folders = (beside, target)
     outside = False
@@ -129,7 +135,9 @@ def plan(
     directive = find_boot(file.boot, task_file, target, launch.trust)
     models = ModelPair(launch.model, next((name for name in fallbacks if name != launch.model), ""))
     batch, stops = config.batch, limits_of(options, launch, models)
-    hooks = _commit_hooks(launch) if batch.hooks and not options.batch.batch_api else None
+    wanted = batch.hooks and not options.batch.batch_api
+    # whoever says what is trusted has asked the person, about the folder where the run began
+    hooks = _commit_hooks(launch, decided=trusted is not None) if wanted else None
     worktrees = TaskWorktrees(target, options.batch.tasks.absolute(), hooks, batch.sign)
     if options.batch.parallel > 1:
         worktrees.check()
@@ -181,11 +189,12 @@ def _check_prices(launch: Launch, models: ModelPair) -> None:
             )
 
 
-def _commit_hooks(launch: Launch) -> CommitHooks:
-    """The project's git hooks. Raises UsageError where the folder isn't trusted, or no sandbox
-    holds them: they are code, and the task may have changed them."""
+def _commit_hooks(launch: Launch, *, decided: bool) -> CommitHooks:
+    """The project's git hooks. Raises UsageError where the folder isn't trusted, which may be
+    `decided` already, or no sandbox holds them: they are code, and the task may have changed
+    them."""
     root = launch.workspace.root
-    if not launch.trust.everything and not _is_trusted(launch, root):
+    if not (decided or launch.trust.everything or _is_trusted(launch, root)):
         raise UsageError(
             f"The git hooks of {shorten(root)} run only once you trust the folder.",
             hint="See /trust there, or give --trust; or leave them out: [batch] hooks = false",

@@ -81,9 +81,10 @@ class RunStore:
         say: Callable[[str], None],
         opened: Callable[[RunState], None],
         folders: Folders,
-        parallel: bool = False,
+        parallel: bool | None = False,
     ) -> RunStore:
         """Continue the run in the folder, or begin one; `opened` is called with its state.
+        `parallel`: tasks are worked on in worktrees, None where it is in other processes.
 
         A task that was running when the last run was killed continues where it was. Where it can't,
         the commands that it left are ended, the files that it had changed are put back, and it
@@ -103,7 +104,10 @@ class RunStore:
         else:
             store = cls(task_file, folder, state, say)
             opened(state)
-            for task in (one for one in state.tasks if one.status == "running"):
+            elsewhere = state.placed.waiting if state.placed else frozenset[int]()
+            for task in state.tasks:
+                if task.status != "running" or task.index in elsewhere:
+                    continue
                 worked: TaskPlace | None = TaskPlace(folder.target, isolation)
                 if task.worktree:
                     worked = await asyncio.to_thread(worktrees.existing, task.worktree)
@@ -130,7 +134,7 @@ class RunStore:
         folders: Folders,
         clock: Clock,
         *,
-        parallel: bool = False,
+        parallel: bool | None = False,
     ) -> str:
         """Continue a task that a killed run was at, else make it interrupted, with its commands
         ended and its files put back. Returns a report of it, to follow the task's name."""
@@ -138,10 +142,10 @@ class RunStore:
         return resumed or await self._recovered(task, place, folders, clock)
 
     async def _resumed(
-        self, task: TaskState, place: TaskPlace | None, folders: Folders, *, parallel: bool
+        self, task: TaskState, place: TaskPlace | None, folders: Folders, *, parallel: bool | None
     ) -> str:
         """Continue a task where it was. Returns a report of it, "" where it can't."""
-        if place is None or place.isolation.name == "batch" or bool(task.worktree) != parallel:
+        if place is None or place.isolation.name == "batch" or bool(task.worktree) is not parallel:
             return ""
         resumption = await asyncio.to_thread(resumption_of, task, folders, place.folder)
         if resumption is None or not await asyncio.to_thread(place.isolation.resume):

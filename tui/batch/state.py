@@ -103,6 +103,12 @@ class PlacedRun(msgspec.Struct, frozen=True, kw_only=True):
     branch: str = ""
     taken: tuple[str, ...] = ()
 
+    @property
+    def waiting(self) -> frozenset[int]:
+        """The tasks whose results are still to come."""
+        every = (set(indexes) for key, indexes in self.keys.items() if key not in self.taken)
+        return frozenset[int]().union(*every)
+
 
 class RunState(msgspec.Struct, frozen=True, kw_only=True):
     """A run of one task file. `sha256` is of its groups and texts; `batch` is the message batch
@@ -301,8 +307,9 @@ class RunFolder:
         with os_error_as(StorageError, f"Can't remove the run in {self.path}"):
             for file in (self.state_file, self.summary_file):
                 file.unlink(missing_ok=True)
-            with suppress(FileNotFoundError):
-                shutil.rmtree(self.path / "logs")
+            for folder in ("logs", "workers"):
+                with suppress(FileNotFoundError):
+                    shutil.rmtree(self.path / folder)
 
     @contextmanager
     def locked(self) -> Generator[None]:

@@ -166,7 +166,9 @@ def test_a_store_without_room_is_waited_for(
     rest = [None] * 3
 
     def some(_: TaskStore, word: str, *__: object) -> bool:
-        return word == "update-ref" and run.entry.state == "running" and bool(rest) and not rest.pop()
+        return (
+            word == "update-ref" and run.entry.state == "running" and bool(rest) and not rest.pop()
+        )
 
     said = StoreError(f"git push failed: error: remote unpack failed: {NO_ROOM}")
     monkeypatch.setattr(TaskStore, "_reach", full(TaskStore, "_reach", some, said))

@@ -187,8 +187,10 @@ def _check(options: Options) -> None:
             "--on places tasks on machines; it can't be combined with --batch-api.",
         ),
         (
-            o.command == "run" and not (batch.on or batch.reset) and bool(placing),
-            f"{placing} needs --on.",
+            o.command == "run"
+            and not (batch.on or batch.reset or batch.parallel > 1)
+            and bool(placing),
+            f"{placing} needs --on, or --parallel.",
         ),
         (
             o.command == "run" and not (batch.tasks or batch.status or batch.reset),

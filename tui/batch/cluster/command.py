@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
+from typing import Final
 
 from tui.agent.confined_programs import confinement_of
 from tui.app.options.arguments import Options
-from tui.batch.cluster.driver import PlacedRunner
+from tui.batch.cluster.driver import PlacedRunner, stores_of
 from tui.batch.cluster.engines.local import LocalEngine
 from tui.batch.cluster.engines.port import EngineError, WorkerEngine
 from tui.batch.cluster.engines.slurm import SlurmEngine, slots_of
 from tui.batch.cluster.engines.ssh import SshEngine, hosts_of
 from tui.batch.cluster.lease import SuspendAwareClock, change, read_task, ref_of
+from tui.batch.cluster.relay import WorkerEvents
 from tui.batch.cluster.task_store import StoreError, TaskStore, whole_address
 from tui.batch.cluster.worker import private_place, scratch_folder
 from tui.batch.events import EventSink
@@ -22,8 +23,11 @@ from tui.batch.state import PlacedRun, RunFolder
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.formatting import plural
+from tui.core.git.checkout import Checkout
 from tui.core.paths import workspace_slug
 from tui.permissions.types import Approver
+
+_SHA1_DIGITS: Final = 40
 
 
 async def make_runner(
@@ -36,6 +40,11 @@ async def make_runner(
     """Make the driver of a run on machines; the `approver` is that of its screen, if it has one.
     Raises UsageError, StoreError, EngineError."""
     await asyncio.to_thread(planned.worktrees.check)
+    if len(Checkout.of(planned.target).commit()) != _SHA1_DIGITS:
+        raise UsageError(
+            "This repository names its objects by SHA-256, and a store can't hold them.",
+            hint="Run the tasks one after the other, without --parallel and --on.",
+        )
     engine = await asyncio.to_thread(_engine, planned, options, clock)
     confinement = confinement_of(planned.launch, "run")
     try:
@@ -43,6 +52,10 @@ async def make_runner(
     finally:
         await confinement.close()
     store = await asyncio.to_thread(_store, planned, options, engine)
+    printed: WorkerEvents | None = None
+    if isinstance(engine, LocalEngine) and approver is None:  # a screen reads the store
+        # a script has no cache that the first one could write
+        printed = WorkerEvents(engine, clock, answered=planned.launch.access.practice)
     return PlacedRunner(
         planned,
         options,
@@ -52,6 +65,7 @@ async def make_runner(
         clock=SuspendAwareClock(),
         confined=confined,
         approver=approver,
+        printed=printed,
     )
 
 
@@ -61,7 +75,7 @@ def _engine(planned: RunPlan, options: Options, clock: Clock) -> WorkerEngine:
     kind, _, places = named.partition(":")
     match kind:
         case "local":
-            return LocalEngine(slots if slots > 1 else os.cpu_count() or 1, logs)
+            return LocalEngine(slots, logs)
         case "slurm":
             return SlurmEngine(slots_of(slots), logs)
         case "ssh":
@@ -91,7 +105,7 @@ def _dask(address: str, slots: int, *, insecure: bool) -> WorkerEngine:
 def _store(planned: RunPlan, options: Options, engine: WorkerEngine) -> TaskStore:
     address = options.batch.store
     if address is None and engine.name == "local":
-        folder = planned.launch.folders.data / "stores" / workspace_slug(planned.target)
+        folder = stores_of(planned.launch.folders) / workspace_slug(planned.target)
         address = str(folder.with_suffix(".git"))
     if address is None:
         raise StoreError(

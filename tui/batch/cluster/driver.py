@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -29,7 +30,8 @@ from tui.batch.cluster.lease import (
     lost,
     ref_of,
 )
-from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, spec_for
+from tui.batch.cluster.relay import WorkerEvents
+from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, boot_of, spec_for
 from tui.batch.cluster.sight import DriverSight, PlacedStates
 from tui.batch.cluster.task_store import (
     QUESTIONS,
@@ -41,6 +43,7 @@ from tui.batch.cluster.task_store import (
     TaskStore,
 )
 from tui.batch.cluster.waits import ObservedWaits
+from tui.batch.cluster.worker import private_place, scratch_folder
 from tui.batch.cluster.worker_session import WorkerSession
 from tui.batch.cluster.worker_starts import WorkerStarts
 from tui.batch.events import EventSink, RunFinished, RunStarted, TaskFinished, TaskStarted
@@ -52,16 +55,23 @@ from tui.batch.run_store import RunStore
 from tui.batch.state import PlacedRun, RunFolder, RunState, TaskState, total_usage
 from tui.batch.taskfile import UNGROUPED
 from tui.core.clock import Clock, timestamp
-from tui.core.errors import HoldfastError, UsageError
+from tui.core.errors import HoldfastError, UsageError, os_error_as
 from tui.core.facts import Notice
 from tui.core.files import read_small
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
+from tui.core.paths import Folders
 from tui.permissions.gate import RulesOnly
 from tui.permissions.types import Approver
+from tui.session.checkpoints.scratch import remove_tree
 
+_READ_S: Final = 0.2
+"""Seconds between two looks at what workers of this machine have printed."""
 _TAKES: Final = 5
 """Tries to take the last results."""
+_FINISHED: Final = (
+    "status", "change", "attempts", "error_class", "seconds", "usage", "cost_usd", "unchanged",
+)  # fmt: skip
 _REFUSED: Final = 3
 """Refusals after which a run without a single attempt gives up."""
 _ALL_SKIPPED: Final = "skipped the remaining tasks"
@@ -96,8 +106,10 @@ class PlacedRunner:
         clock: Clock,
         confined: bool,
         approver: Approver | None = None,
+        printed: WorkerEvents | None = None,
     ) -> None:
-        self._planned, self._options = planned, options
+        """`printed` has the events of workers on this machine."""
+        self._planned, self._options, self._printed = planned, options, printed
         self._store, self._engine = store, engine
         self._sink, self._clock = sink, clock
         self._confined, self._asks = confined, approver is not None
@@ -106,7 +118,7 @@ class PlacedRunner:
         self._merging = MergeQueue(planned.worktrees)
         self._pace = LeasePace(planned.launch.config.batch.lease_s)
         self._stop = asyncio.Event()
-        self._leaving = False
+        self._leaving = self._again = self._out_of_money = self.pausing = False
         self._seen: dict[str, tuple[StoredTask, float]] = {}
         """Each task as last seen, and since when it is unchanged, by this machine's clock."""
         self._refused_before: dict[str, int] = {}
@@ -116,18 +128,19 @@ class PlacedRunner:
         self._failed_takes: dict[str, int] = {}
         self._handles: dict[str, str] = {}
         """The worker of each task, as the engine knows it."""
-        self._fatal = ""
-        self._again = False
+        self._fatal = self._limit_reached = ""
+        """The reasons why the run ends; at a limit, what runs comes to its end first."""
         self._told: set[str] = set()
         self._begun: dict[str, int] = {}
         """The attempts of each task that were told."""
         self._tried: set[int] = set()
-        self._failures = 0
+        self._failures, self._keeps = 0, False
+        self._paid: dict[int, float] = {}
+        """What tasks had cost before they were put into the store again."""
         self._cut: dict[str, list[int]] = {}
         """The limits that groups have reached, with the tasks that they were at."""
         self.book: RunStore | None = None
         self.fatal_class: str | None = None
-        self.pausing = False
         self.placement = RunPlacement(
             engine=engine.name, outlives=engine.outlives, slots=engine.slots
         )
@@ -140,7 +153,6 @@ class PlacedRunner:
         """The life of each worker, as the engine last said."""
         self._ended: dict[str, int] = {}
         """The attempt of each task whose worker has ended, as the engine said."""
-        self._out_of_money = False
         self._engine_problem = ""
         self._store_problem: tuple[str, datetime] | None = None
         self._running: tuple[int, ...] = ()
@@ -286,9 +298,16 @@ class PlacedRunner:
         if self.stopping:
             return "interrupted"
         unmerged = self.book.state.counts().get("unmerged", 0) if self.book else 0
-        cut = "; ".join(f"{why}: {_named(tasks)}" for why, tasks in self._cut.items())
+        cut = {why: self._to_do(tasks) for why, tasks in self._cut.items()}
+        words = [f"{why}: {_named(tasks)}" for why, tasks in cut.items() if tasks]
         merge = f"{plural(unmerged, 'task')} couldn't be merged" if unmerged else ""
-        return self._fatal or self._rest or cut or merge
+        fatal = "" if cut.get(self._fatal) else self._fatal
+        return fatal or self._rest or "; ".join(words) or merge
+
+    def _to_do(self, tasks: Iterable[int]) -> list[int]:
+        """The tasks, of some, that aren't done."""
+        book = self.book
+        return [index for index in dict.fromkeys(tasks) if book and book.task(index).is_to_do]
 
     async def run(self) -> RunState:
         """Work through the file; returns the state of every task. Raises UsageError, StorageError,
@@ -305,9 +324,16 @@ class PlacedRunner:
                 say=self._say,
                 opened=self._announce,
                 folders=planned.launch.folders,
+                parallel=None,
             )
+            if book.state.batch is not None:
+                raise UsageError(
+                    "A message batch of this run isn't done yet.",
+                    hint="Continue with --batch-api, or forget it with --reset.",
+                )
             if self._again:
                 await book.take_up_failed()
+            await self._leave_worktrees(book)
             try:
                 await self._merge(book)
                 while (placed := await self._placed(book)) is not None:
@@ -315,6 +341,7 @@ class PlacedRunner:
             finally:
                 await self._end()
                 await self._see_end(book)
+            await self._interrupt(book)
             await self._merge(book, everything=True)
             await self._forget(book)
         finished = RunFinished(
@@ -394,14 +421,26 @@ class PlacedRunner:
         if run_ref in store.refs(run_ref):
             return
         planned = self._planned
+        near = self._engine.name == "local"
         spec = spec_for(
-            planned, self._options, placed.run, confined=self._confined, asks=self._asks
+            planned,
+            self._options,
+            placed.run,
+            confined=self._confined,
+            asks=self._asks,
+            near=near,
         )
         files: dict[str, bytes | None] = {TASK_FILE: read_small(planned.task_file)[0]}
-        if planned.launch.boot is not None:
-            files[BOOT_FILE] = read_small(planned.launch.boot)[0]
-        store.bring([spec.base], Checkout.of(planned.target).common)
-        files[STATE_FILE] = msgspec.json.encode(replace(book.state, placed=None))
+        if (boot := boot_of(planned)) is not None:
+            files[BOOT_FILE] = read_small(boot)[0]
+        repository = Checkout.of(planned.target).common
+        if (repository / "shallow").exists() and not store.is_here:
+            raise StoreError(
+                "This repository is a shallow clone, and the store isn't on this machine.",
+                hint="Fetch the rest of it: git fetch --unshallow",
+            )
+        store.bring([spec.base], repository)
+        files[STATE_FILE] = msgspec.json.encode(_before(book.state))
         drafts = [CommitDraft(spec.to_message(), works=(spec.base,), files=files)]
         for key, indexes in placed.keys.items():
             drafts.append(CommitDraft(TaskEntry(key=key, tasks=indexes).to_message()))
@@ -421,7 +460,10 @@ class PlacedRunner:
             found = {key: self._seen[key][0] for key in placed.keys if key in self._seen}
             self._questions.review(placed, found)
             self._note_sight(book)
-            self._tell_begun(book, placed, found)
+            if self._printed is None:
+                self._tell_begun(book, placed, found)
+            else:
+                await self._tell_printed(book, self._printed)
             for key, one in found.items():
                 if one.entry.is_over and key not in self._taken(book):
                     await self._take(book, key, one)
@@ -439,11 +481,23 @@ class PlacedRunner:
                 self._say(self._store.notes.pop(0))
             if self._is_at_rest(book.state.placed):
                 return
-            await self._pass_time()
+            await self._pass_time(book)
 
-    async def _pass_time(self) -> None:
-        """Return when the next look is due, or once the run is stopped."""
-        pause = asyncio.ensure_future(self._clock.sleep(self._engine.look_s))
+    async def _pass_time(self, book: RunStore) -> None:
+        """Return when the next look is due, or once the run is stopped; tell meanwhile what workers
+        print."""
+        look_s = self._engine.look_s
+        steps = max(1, round(look_s / _READ_S)) if self._printed else 1
+        for _ in range(steps):
+            await self._sleep(look_s / steps)
+            if self.stopping or (
+                self._printed is not None and await self._tell_printed(book, self._printed)
+            ):
+                return
+
+    async def _sleep(self, seconds: float) -> None:
+        """Let time pass, until the run is stopped."""
+        pause = asyncio.ensure_future(self._clock.sleep(seconds))
         stop = asyncio.ensure_future(self._stop.wait())
         try:
             done, _ = await asyncio.wait({pause, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -452,6 +506,33 @@ class PlacedRunner:
         finally:
             for one in (pause, stop):
                 one.cancel()
+
+    async def _tell_printed(self, book: RunStore, printed: WorkerEvents) -> bool:
+        """Publish what workers have printed. True if a look at the store is due."""
+        events, is_due = await asyncio.to_thread(printed.read)
+        for event in events:
+            match event:
+                case TaskStarted(task, attempt=attempt, session_id=session):
+                    begun = replace(book.task(task), status="running", attempts=attempt)
+                    await book.save(replace(begun, session_id=session))
+                case TaskFinished(status="interrupted"):
+                    continue  # its worker ends, and gives it back
+                case TaskFinished():
+                    await self._note_finished(book, event)
+                    continue
+                case _:
+                    pass
+            self._sink.show(event)
+        return is_due
+
+    async def _note_finished(self, book: RunStore, event: TaskFinished) -> None:
+        """Tell that a worker is done with a task, whose result is still to come."""
+        named = {name: getattr(event, name) for name in _FINISHED}
+        task = replace(book.task(event.task), **named, message=event.message or None)
+        if task.status == "completed" and task.change:
+            task = replace(task, status="unmerged")
+        await book.rest(task)
+        self._sink.show(_finished(task))
 
     def _tell_begun(
         self, book: RunStore, placed: PlacedRun, found: Mapping[str, StoredTask]
@@ -527,7 +608,8 @@ class PlacedRunner:
         try:
             self._drop_ended()
             self._take_back()
-            if not self.pausing and (wanted := self._chosen(placed)):
+            stays = self.pausing or bool(self._limit_reached)
+            if not stays and (wanted := self._chosen(placed)):
                 self._handles |= self._engine.put(wanted)
             self._engine_problem = ""
         except EngineError as error:
@@ -548,6 +630,8 @@ class PlacedRunner:
                     self._ended[key] = seen.entry.attempt
                 del self._handles[key]
                 self._say_end(key, handle)
+                if self._printed is not None and self._printed.engine.was_killed(handle):
+                    self._let_lapse(key)
             elif key not in self._seen:
                 continue
             elif self._seen[key][0].entry.is_over:
@@ -556,6 +640,12 @@ class PlacedRunner:
                 del self._handles[key]
                 self._say(f"Task {key}: its worker hasn't taken it; another one is started.")
                 self._engine.cancel([handle])
+
+    def _let_lapse(self, key: str) -> None:
+        """Wait for no lease of a task whose worker is known to be gone."""
+        if key in self._seen:
+            past = self._clock.monotonic() - self._pace.lost - 1.0
+            self._seen[key] = self._seen[key][0], past
 
     def _is_overdue(self, key: str, now: float) -> bool:
         stored, since = self._seen[key]
@@ -567,7 +657,11 @@ class PlacedRunner:
             (key, handle)
             for key, handle in self._handles.items()
             if self._lives.get(handle) == "waits"
-            and (self.pausing or not self._skipped.isdisjoint(self._seen[key][0].entry.tasks))
+            and (
+                self.pausing
+                or self._limit_reached
+                or not self._skipped.isdisjoint(self._seen[key][0].entry.tasks)
+            )
         ]
         if back:
             self._engine.cancel([handle for _, handle in back])
@@ -579,7 +673,9 @@ class PlacedRunner:
         wanted: dict[str, list[str]] = {}
         self._out_of_money = False
         entries = [stored.entry for stored, _ in self._seen.values()]
-        budget = Budget(self._limit(placed), self._engine.slots, entries)
+        slots = self._printed.slots() if self._printed else self._engine.slots
+        sharing = min(self._engine.slots, sum(not entry.is_over for entry in entries)) or 1
+        budget = Budget(self._limit(placed), sharing, entries)
         unpaid: set[str] = set()
         for key, (stored, _) in sorted(self._seen.items()):
             entry = stored.entry
@@ -587,7 +683,7 @@ class PlacedRunner:
                 continue
             if not self._skipped.isdisjoint(entry.tasks):
                 continue
-            if len(self._handles) + len(wanted) >= self._engine.slots:
+            if len(self._handles) + len(wanted) >= slots:
                 break
             if not self._starts.is_due(entry, self._clock.monotonic()):
                 continue
@@ -613,7 +709,7 @@ class PlacedRunner:
             if not one.is_over and not one.cancelled and self._skipped.isdisjoint(one.tasks)
         }
         if unpaid and not self._handles and unpaid == comes:
-            self._fatal = cost_reached(budget.limit or 0.0)
+            self._fatal = cost_reached(self._planned.stops.cost_usd or 0.0)
         return wanted
 
     def _limit(self, placed: PlacedRun) -> float | None:
@@ -627,7 +723,8 @@ class PlacedRunner:
         """The cost of tasks that aren't of this run in the store."""
         mine = {index for indexes in placed.keys.values() for index in indexes}
         tasks = self.book.state.tasks if self.book else ()
-        return sum(task.cost_usd or 0.0 for task in tasks if task.index not in mine)
+        others = sum(task.cost_usd or 0.0 for task in tasks if task.index not in mine)
+        return others + sum(self._paid.get(index, 0.0) for index in mine)
 
     def _say_end(self, key: str, handle: str) -> None:
         """Say why a worker is gone that has left its task as it was."""
@@ -663,12 +760,14 @@ class PlacedRunner:
             self._fatal = f"{what} can't be taken here yet; the store has all of it"
 
     def _judge_limits(self) -> None:
-        """End the run where a limit of the person's is reached that no task heeds by itself."""
+        """Begin nothing more where a limit of the person's is reached that no task heeds by itself,
+        and end the run once what runs has ended."""
         stops = self._planned.stops
-        if reached := stops.reached(
+        self._limit_reached = self._limit_reached or stops.reached(
             spent_usd=None, failures=self._failures, elapsed_s=self.elapsed_s
-        ):
-            self._fatal = reached
+        )
+        if self._limit_reached and not self._handles:
+            self._fatal = self._limit_reached
 
     # Showing it
 
@@ -766,7 +865,9 @@ class PlacedRunner:
         """Merge results; each waits for the tasks before it that are still to come."""
 
         def comes(task: TaskState) -> bool:
-            return task.is_to_do and task.index not in self._skipped
+            done_elsewhere = task.status == "unmerged" and not task.worktree
+            to_do = task.is_to_do and task.index not in self._skipped
+            return to_do or task.status == "running" or done_elsewhere
 
         await self._merging.merge(book, self._sink.show, None if everything else comes)
 
@@ -776,6 +877,7 @@ class PlacedRunner:
         indexes = book.state.placed.keys[key]
         first = book.task(indexes[0])
         members = [book.task(index) for index in indexes]
+        self._keeps = self._keeps or found.entry.state == "given_up"
         try:
             result = await asyncio.to_thread(
                 lambda: results.take(
@@ -783,12 +885,13 @@ class PlacedRunner:
                     found,
                     members,
                     self._planned.target,
-                    book.worktree_of(first, members),
+                    book.worktree_of(first, [t for t in members if t.status == "unmerged"]),
                     folders=self._planned.launch.folders,
                     clock=self._clock,
                 )
             )
         except results.ResultError as error:
+            self._keeps = True
             why = f"Its result can't be read: {error} It stays in the store."
             tasks = tuple(
                 replace(one, status="failed", message=why, error_class="unknown") for one in members
@@ -799,21 +902,36 @@ class PlacedRunner:
             return
         else:
             self._failed_takes.pop(key, None)
+            self._keeps = self._keeps or bool(result.problems)
             for problem in result.problems:
                 self._say(f"[{first.index + 1}] {problem}")
             tasks = result.tasks
+        told = {(t.index, t.status, t.change) for t in map(book.task, indexes)}
+        tasks = [
+            replace(task, cost_usd=task.cost_usd + self._paid[task.index])
+            if task.index in self._paid and task.cost_usd is not None
+            else task
+            for task in tasks
+        ]
         for task in tasks:
             await book.rest(task)
             self._failures = self._failures + 1 if task.status == "failed" else 0
-        entry, left = found.entry, [task.index for task in tasks if task.is_to_do]
-        if left and entry.ended:
-            limit = self._planned.stops.cost_usd
+        entry, again = found.entry, [task for task in tasks if task.is_to_do]
+        limit = self._planned.stops.cost_usd
+        if again and entry.ended:
             why = cost_reached(limit) if limit is not None and entry.cap_reached else entry.ended
-            self._cut.setdefault(why, []).append(left[0])
+            self._cut.setdefault(why, []).append(again[0].index)
+        if limit is not None and entry.state == "done":
+            # its share was too small: it may get what others have left
+            self._tried -= {task.index for task in again}
+            self._paid |= {task.index: task.cost_usd or 0.0 for task in again}
         placed = book.state.placed
         await book.note_placed(replace(placed, taken=(*placed.taken, key)))
+        if self._printed is not None:
+            self._printed.engine.drop(key)
         for task in tasks:
-            self._sink.show(_finished(task))
+            if (task.index, task.status, task.change) not in told:
+                self._sink.show(_finished(task))
 
     async def _end(self) -> None:
         """Leave the engine. Where the run was ended, and not only this window, workers end, too."""
@@ -827,16 +945,73 @@ class PlacedRunner:
                 await asyncio.to_thread(self._engine.cancel, handles)
         await self.close()
 
+    async def _interrupt(self, book: RunStore) -> None:
+        """Say of tasks that were at work that the next run continues them. Those of a window that
+        was closed stay as they are."""
+        for task in book.state.tasks if not self._leaving else ():
+            if task.status == "running":
+                spent = self._spent(book, task.index)
+                now = timestamp(self._clock.now())
+                cut = replace(task, status="interrupted", interrupted_at=now, cost_usd=spent)
+                await book.rest(cut)
+                self._sink.show(_finished(cut))
+
+    def _spent(self, book: RunStore, index: int) -> float | None:
+        """What the group that begins with a task has cost so far; 0 for the others in a group."""
+        keys = book.state.placed.keys if book.state.placed else {}
+        first = next((key for key, indexes in keys.items() if indexes[0] == index), "")
+        return self._seen[first][0].entry.spent_usd if first in self._seen else 0.0
+
+    async def _leave_worktrees(self, book: RunStore) -> None:
+        """Remove the worktrees of tasks that an earlier run began in this program's own process:
+        they begin again."""
+        waits = {task.worktree for task in book.state.tasks if task.status == "unmerged"}
+        names = {task.worktree for task in book.state.tasks if task.is_to_do}
+        for name in sorted(filter(None, names - waits)):
+            if refusal := await asyncio.to_thread(self._planned.worktrees.leave, name):
+                self._say(refusal)
+            else:
+                await book.forget_worktree(name)
+
     async def _forget(self, book: RunStore) -> None:
         """Remove what merged tasks have left, and the note of a run that is over."""
+        waits = {task.worktree for task in book.state.tasks if task.status == "unmerged"}
         names = {task.worktree for task in book.state.tasks if task.status == "completed"}
-        for name in sorted(filter(None, names)):
+        for name in sorted(filter(None, names - waits)):
             if refusal := await asyncio.to_thread(self._planned.worktrees.leave, name):
                 self._say(refusal)
             else:
                 await book.forget_worktree(name)
         if book.state.placed is not None and _is_taken(book.state.placed):
             await book.note_placed(None)
+            # what of it is unmerged or unread can still be looked at
+            kept = self._keeps or any(map(_may_be_looked_at, book.state.tasks))
+            if self._owns_store and not kept:
+                await asyncio.to_thread(self._remove_store)
+
+    def _remove_store(self) -> None:
+        try:
+            self._store.remove()
+            place = private_place(scratch_folder(self._options), self._store.address)
+            with os_error_as(StoreError, f"Can't remove {place}"):
+                remove_tree(place)
+        except StoreError as error:
+            self._say(str(error))
+
+    @property
+    def _owns_store(self) -> bool:
+        """True if the store is the one that runs of this folder on this machine use."""
+        return Path(self._store.address).parent == stores_of(self._planned.launch.folders)
+
+
+def _may_be_looked_at(task: TaskState) -> bool:
+    """True if the store has what a task did, and nothing else may have."""
+    return task.status == "unmerged" or (task.status == "failed" and not task.change)
+
+
+def stores_of(folders: Folders) -> Path:
+    """The folder of the stores of runs whose workers are all on this machine."""
+    return folders.data / "stores"
 
 
 def _below(refs: Mapping[str, str], room: str) -> dict[str, str]:
@@ -861,13 +1036,27 @@ def _is_taken(placed: PlacedRun) -> bool:
 
 def _keys(state: RunState, tried: Collection[int]) -> dict[str, tuple[int, ...]]:
     """The groups of tasks that are to be done and were not `tried`, by the names that they have in
-    the store: tasks of a group share a session, and one above the first heading is on its own."""
+    the store: tasks of a group share a session, and one above the first heading is on its own. A
+    group waits for what of it has to be merged first."""
     groups: dict[tuple[int, int], list[int]] = {}
+    waits = {_group_of(task) for task in state.tasks if task.status == "unmerged"}
     for task in state.tasks:
-        if task.is_to_do and task.index not in tried:
-            key = (task.section, task.index if task.group == UNGROUPED else -1)
-            groups.setdefault(key, []).append(task.index)
+        if task.is_to_do and task.index not in tried and _group_of(task) not in waits:
+            groups.setdefault(_group_of(task), []).append(task.index)
     return {f"{indexes[0] + 1:05}": tuple(indexes) for indexes in groups.values()}
+
+
+def _group_of(task: TaskState) -> tuple[int, int]:
+    return (task.section, task.index if task.group == UNGROUPED else -1)
+
+
+def _before(state: RunState) -> RunState:
+    """The state with which workers begin: what a killed driver saw running isn't theirs."""
+    tasks = (
+        replace(task, status="pending") if task.status == "running" else task
+        for task in state.tasks
+    )
+    return replace(state, placed=None, tasks=tuple(tasks))
 
 
 def _finished(task: TaskState) -> TaskFinished:

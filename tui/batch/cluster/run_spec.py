@@ -17,7 +17,7 @@ import msgspec
 import tui
 from tui.app.options.arguments import Options
 from tui.batch.cluster.task_store import StoreError
-from tui.batch.plan import RunPlan
+from tui.batch.plan import RunPlan, usual_boot
 from tui.core.config import Config
 from tui.core.git.checkout import Checkout
 from tui.settings.trust import Trust
@@ -38,8 +38,9 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     and `inside` the folder in it in which they work; `task_file` is the path of the task file from
     the top, "" where it is elsewhere. `identity` is the person of the commits. `confined`: commands
     run in a sandbox here, so they do there. `asks`: somebody sits at the run's screen, whom tasks
-    may ask. `lease_s` is the time after which a worker without a
-    sign of life counts as lost."""
+    may ask. `lease_s` is the time after which a worker without a sign of life counts as lost.
+    `fallback` is the model to swap with, "" for none. `origin` is the checkout that the run began
+    in, where workers are on its machine, else ""."""
 
     run: str
     version: str
@@ -58,6 +59,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     script: str = ""
     boot: bool = False
     lease_s: float = 90.0
+    fallback: str = ""
+    origin: str = ""
 
     @property
     def trust(self) -> Trust:
@@ -82,9 +85,10 @@ def python_version() -> str:
 
 
 def spec_for(
-    planned: RunPlan, options: Options, run: str, *, confined: bool, asks: bool
+    planned: RunPlan, options: Options, run: str, *, confined: bool, asks: bool, near: bool
 ) -> RunSpec:
-    """Describe a run for its workers. Blocks; raises GitError."""
+    """Describe a run for its workers; `near`: they are on this machine. Blocks; raises
+    GitError."""
     checkout = Checkout.of(planned.target)
     launch = planned.launch
     inside = planned.target.relative_to(checkout.top)
@@ -101,16 +105,31 @@ def spec_for(
         inside="" if inside == Path() else str(inside),
         task_file=str(planned.task_file.relative_to(checkout.top)) if here else "",
         options={**chosen, **({"permission_mode": mode} if mode else {})},
-        config=_changed_settings(launch.config),
+        config=_changed_settings(launch.config) | {"batch": _batch(planned)},
         trusts_all=launch.trust.everything,
         granted=dict(launch.trust.granted),
         identity=checkout.named_identity(),
         confined=confined,
         asks=asks,
         script=str(launch.access.script.absolute()) if launch.access.script else "",
-        boot=launch.boot is not None,
+        boot=boot_of(planned) is not None,
         lease_s=launch.config.batch.lease_s,
+        fallback=planned.models.fallback,
+        origin=str(checkout.top) if near else "",
     )
+
+
+def boot_of(planned: RunPlan) -> Path | None:
+    """The boot file of a run, which git may ignore; None for none. Blocks."""
+    return planned.launch.boot or usual_boot(planned.target, planned.launch.trust)
+
+
+def _batch(planned: RunPlan) -> dict[str, Any]:
+    """The settings of the run for one group of it: its cost has another limit, and its time none
+    that begins with the worker."""
+    batch: dict[str, Any] = msgspec.to_builtins(planned.launch.config.batch)
+    failures = planned.stops.failures_in_a_row or 0
+    return {**batch, "max_cost": 0.0, "max_time_s": 0, "max_failures": failures}
 
 
 def _changed_settings(config: Config) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError, os_error_as
 from tui.core.files import locked
 from tui.core.git.door import GitError, LockedError, git
+from tui.session.checkpoints.scratch import remove_tree
 
 RUNS: Final = "refs/holdfast/runs/"
 TASKS: Final = "refs/holdfast/tasks/"
@@ -38,7 +39,9 @@ WAITS: Final = "refs/holdfast/waits/"
 MADE: Final = "refs/holdfast/made/"
 _NONE: Final = "0" * 40
 _NOBODY: Final = "holdfast <holdfast@localhost>"
-_FETCH: Final = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc")
+_FETCH: Final = (
+    "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--update-shallow",
+)  # fmt: skip
 _MOVED: Final = "lock ref '"
 _ABSENT: Final = ("to be a git repository", "not a git repository")
 
@@ -127,6 +130,11 @@ class TaskStore:
                     )
                 _make_bare(place)
         self.refs()
+
+    def remove(self) -> None:
+        """Remove a store at a path. Raises StoreError."""
+        with os_error_as(StoreError, f"Can't remove {self.address}"):
+            remove_tree(Path(self.address))
 
     # Refs
 

@@ -13,8 +13,10 @@ import fcntl
 import json
 import os
 import pwd
+import select
 import shutil
 import signal
+import stat
 import sys
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import aclosing, contextmanager, suppress
@@ -58,6 +60,8 @@ from tui.core.clock import Clock
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import CredentialsError, HoldfastError, ProviderError, UsageError, os_error_as
+from tui.core.facts import Notice
+from tui.core.git.door import GitError
 from tui.core.paths import Folders, folders
 from tui.core.process_birth import born
 from tui.core.standard_output import note, print_text
@@ -191,12 +195,23 @@ def _end_worker(noted: str) -> None:
 
 
 def _die_with_parent() -> None:
-    """Get SIGTERM when whoever started this is gone (Linux only)."""
+    """Get SIGTERM when whoever started this is gone (Linux only), which may have been while this
+    program was loaded: the socket that an engine of this machine gives as stdin is then closed."""
     parent = os.getppid()
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:
+    if os.getppid() != parent or _is_orphaned():
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _is_orphaned() -> bool:
+    """True if stdin is a socket whose other end nobody holds any more."""
+    with suppress(OSError):
+        if stat.S_ISSOCK(os.fstat(0).st_mode):
+            ends = select.poll()
+            ends.register(0, 0)
+            return bool(ends.poll(0))
+    return False
 
 
 async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folders) -> int:
@@ -256,6 +271,8 @@ async def _hold(job: _Job, store: TaskStore, run_commit: str, usual: Folders, cl
         )
         key, why = found.entry.key, _why_again(found, workplace, goes_on=goes_on)
         _say(why or f"Task {key} {'goes on where it was' if goes_on else 'begins'}.")
+        for note in await asyncio.to_thread(workplace.bring):
+            _tell(Notice(note))
         planned = await asyncio.to_thread(_planned, workplace, usual, found.entry)
         await _check_sandbox(workplace.spec, planned)
         if key_used := planned.launch.access.key:
@@ -331,16 +348,16 @@ def _planned(workplace: Workplace, usual: Folders, entry: TaskEntry) -> RunPlan:
         headless=True,
         max_cost=most,
         practice_script=script,
+        fallback_models=(spec.fallback,) if spec.fallback else (),
         **spec.options,
     )
-    settled = {**spec.config, "batch": {**spec.config.get("batch", {}), "max_cost": 0.0}}
     home = workplace.folders(usual)
-    planned = plan(options, home=home, settled=settled, trusted=spec.trust)
+    planned = plan(options, home=home, settled=spec.config, trusted=spec.trust)
     workspace = planned.launch.workspace
-    objects = Path(os.path.realpath(workplace.base / "objects"))
+    objects = [Path(os.path.realpath(path)) for path in workplace.shared_objects()]
     launch = replace(
         planned.launch,
-        workspace=replace(workspace, readable=(*workspace.readable, objects)),
+        workspace=replace(workspace, readable=(*workspace.readable, *objects)),
         boot=workplace.target / ".holdfast" / BOOT_FILE if spec.boot else planned.launch.boot,
     )
     return replace(planned, launch=launch)
@@ -376,6 +393,12 @@ async def _run(
         raise RefusedError(runner.reason)
     if job.stopped:
         return
+    try:
+        kept = await asyncio.to_thread(job.workplace.keep_ignored)
+    except GitError as error:
+        kept = error.message  # the result counts without them
+    if kept:
+        _tell(Notice(kept))
     last = await asyncio.to_thread(_last, job, planned.launch.folders, clock)
     done: dict[str, Any] = {
         "state": "done",
@@ -465,7 +488,7 @@ class _Job:
         """Print what the run publishes."""
         if isinstance(event, TaskStarted):
             self.active = ActiveTask(event.task, event.session_id)
-        _say(json.dumps(event.to_json(), ensure_ascii=True, separators=(",", ":")))
+        _tell(event)
 
     async def ready(self, request: Request) -> int:
         """Return the request's number in the bill once the store has all that was done so far, and
@@ -545,6 +568,11 @@ class _StoredFirst(ProviderWrapper):
             if error.error_class == "rate_limit" and error.retry_after:
                 await self._job.limited(request.model, error.retry_after)
             raise
+
+
+def _tell(event: BatchEvent) -> None:
+    """An event on stdout."""
+    _say(json.dumps(event.to_json(), ensure_ascii=True, separators=(",", ":")))
 
 
 def _say(text: str) -> None:

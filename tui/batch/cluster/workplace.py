@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from tui.batch.cluster import spare_checkouts
 from tui.batch.cluster.entry import TaskEntry
+from tui.batch.cluster.origin import bring, keep_ignored, objects_of, share
 from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, RunSpec
 from tui.batch.cluster.task_store import StoreError, TaskStore
 from tui.batch.git import RUNNING
@@ -34,6 +35,7 @@ from tui.core.files import read_small, replace_file
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import git
 from tui.core.git.snapshot import changed_paths, commit_tree, paths_between, put_back, tree_of
+from tui.core.git.worktree import Worktree
 from tui.core.paths import Folders
 from tui.core.private_files import private_folder
 from tui.core.workspace import PRIVATE_DIR
@@ -77,6 +79,7 @@ class Workplace:
     spec: RunSpec
     _known: dict[str, tuple[int, int]] = field(default_factory=dict[str, "tuple[int, int]"])
     """Size and time of each file when it was last put into the store."""
+    _tree: Worktree | None = None
     _brought: set[str] = field(default_factory=set[str])
     """The commits of works that the store has."""
     _settles_at: float = 0.0
@@ -151,6 +154,35 @@ class Workplace:
         # a killed worker's commands would work on beside those of the next one, elsewhere
         self._write(self.place / "data" / "running" / ENDS_HERE, b"")
         return goes_on
+
+    def bring(self) -> tuple[str, ...]:
+        """Copy the ignored files that a worktree gets, where the run began on this machine. Returns
+        what the person should know. Raises GitError."""
+        origin, notes = self._origin, tuple[str, ...]()
+        if origin is not None:
+            self._tree, notes = bring(origin, origin / self.spec.inside, self.top)
+        return notes
+
+    def keep_ignored(self) -> str:
+        """Move what a worktree would be kept for, where the run began on this machine, out of the
+        way of its removal. Returns what the person should know, "" for nothing. Raises GitError."""
+        if self._tree is None:
+            return ""
+        scratch, run = self.place.parents[2], self.place.parent.name
+        private = str(Path(self.spec.inside) / PRIVATE_DIR)
+        return keep_ignored(self._tree, private, scratch / "kept" / f"{run}-{self.place.name}")
+
+    def shared_objects(self) -> Iterator[Path]:
+        """Yield the folders of objects that the checkout shares. Raises GitError."""
+        yield self.base / "objects"
+        if self._origin:
+            yield objects_of(self._origin)
+
+    @property
+    def _origin(self) -> Path | None:
+        """The checkout that the run began in, if it is still on this machine."""
+        origin = Path(self.spec.origin)
+        return origin if self.spec.origin and (origin / ".git").exists() else None
 
     def snapshot(self, store: TaskStore) -> TaskSnapshot:
         """The task's state as it is now; the commit of its files is made where the store's mirror
@@ -233,13 +265,19 @@ class Workplace:
         git(top, "init", "-q", "-b", branch, str(top))
         base = store.base(self.spec.base, self.base)
         inside = top / ".git"
-        self._write(inside / "objects" / "info" / "alternates", f"{base}/objects\n".encode())
+        if (base / "shallow").exists():
+            self._write(inside / "shallow", read_small(base / "shallow")[0])
+        shared = "".join(f"{path}\n" for path in self.shared_objects())
+        self._write(inside / "objects" / "info" / "alternates", os.fsencode(shared))
         settings = (inside / "config").read_text("utf-8", "surrogateescape")
         settings += "[user]\n"
         for key, name in _PERSON.items():
             if value := self.spec.identity.get(name):
                 settings += f"\t{key} = {_quoted(value)}\n"
         self._write(inside / "config", os.fsencode(settings))
+        if self._origin:
+            hooks = bool(self.spec.config.get("batch", {}).get("hooks"))
+            share(self._origin, top, branch, hooks=hooks)
         if works:
             store.copy(works, top)
         git(top, "update-ref", f"refs/heads/{branch}", start)

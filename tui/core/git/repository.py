@@ -144,8 +144,15 @@ class Repository:
         tree = replace(tree, copies=dict(self._copy_ignored(path, folder)))
         write_note(tree)
         MADE.add(path)
-        notes += self._notes_on(tree)
+        notes += [*self._notes_on_changes(), *self._notes_on(tree)]
         return tree
+
+    def furnish(self, path: Path, folder: Path) -> tuple[Worktree, tuple[str, ...]]:
+        """Copy into another checkout at a path what a new worktree gets for work in a folder.
+        Returns it as a worktree, and notes on what it has and has not. Raises GitError."""
+        tree = Worktree(path.name, Checkout.of(path), self.top)
+        tree = replace(tree, copies=dict(self._copy_ignored(path, folder)))
+        return tree, tuple(self._notes_on(tree))
 
     def _made(self, path: Path) -> Checkout:
         """The checkout in a new folder. Raises GitError where git stands elsewhere in it, and a
@@ -163,8 +170,8 @@ class Repository:
             raise GitError(f"{shorten(path)} isn't where git has put the worktree.")
         return made
 
-    def _notes_on(self, tree: Worktree) -> Iterator[str]:
-        """Yield notes on what a new worktree has and has not."""
+    def _notes_on_changes(self) -> Iterator[str]:
+        """Yield a note on what isn't committed: a new worktree lacks it."""
         if changed := [
             name for name in changed_files(self.here, "normal") if name not in self.beside
         ]:
@@ -172,6 +179,9 @@ class Repository:
                 f"{plural(len(changed), 'uncommitted file')} in {shorten(self.top)} "
                 f"{'is' if len(changed) == 1 else 'are'} not in the worktree: {some(changed)}."
             )
+
+    def _notes_on(self, tree: Worktree) -> Iterator[str]:
+        """Yield notes on what a new worktree has and has not of the committed and ignored."""
         if tree.copies:
             yield f"Copied, as git ignores {_them(tree.copies)}: {some(tuple(tree.copies))}."
         if (tree.path / ".gitmodules").is_file():

@@ -96,7 +96,7 @@ def state_of(tree: Worktree) -> WorktreeState:
     elsewhere = ("--not", "--branches", "--tags", "--remotes")
     loose = 0 if branch else count(here, "HEAD", *elsewhere)
     busy = busy_with(tree.git_dir)
-    ignored, inner = tuple(_ignored(tree)), tuple(_inner(here, changed))
+    ignored, inner = tuple(ignored_files(tree)), tuple(_inner(here, changed))
     facts = [head, branch, busy, *inner, *_stamps(tree.path, (*changed, *ignored))]
     mark = sha256("\0".join(facts).encode("utf-8", "surrogateescape")).hexdigest()
     return WorktreeState(branch, head, changed, ahead, behind, ignored, loose, busy, inner, mark)
@@ -168,7 +168,7 @@ def fresh_index(tree: Worktree, commit: str) -> Generator[dict[str, str]]:
         yield env
 
 
-def _ignored(tree: Worktree) -> Iterator[str]:
+def ignored_files(tree: Worktree) -> Iterator[str]:
     """The ignored files and folders that no tool makes again and that aren't mere copies."""
     wanted = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
     names = sorted(tree.checkout.names(*wanted))
