@@ -143,6 +143,14 @@ def test_a_refusal_is_no_attempt(store: TaskStore) -> None:
     assert [one.reason for one in entry.refusals] == ["another version"]
 
 
+def test_a_refusal_takes_no_task_from_its_worker(store: TaskStore, lease: Make) -> None:
+    one = lease()
+    assert taken(one)
+    refuse(store, REF, "another version")
+    one.renew()
+    assert not read_task(store, REF).entry.refusals
+
+
 def test_a_cancelled_task_is_lost_to_its_worker(store: TaskStore, lease: Make) -> None:
     one = lease()
     assert taken(one)
