@@ -4,13 +4,20 @@ asks while it runs."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from tui.agent.agent_context import AgentContext
 from tui.core.dataclass import dataclass, replace
 from tui.core.facts import Notice, QuestionAnswered, QuestionAsked
 from tui.core.messages import ToolOutput
-from tui.core.questions import UserAnswer, UserAnswers, UserQuestion
+from tui.core.questions import (
+    UserAnswer,
+    UserAnswers,
+    UserQuestion,
+    answer_json,
+    padded,
+    question_json,
+)
 from tui.core.text_cleaning import one_line
 from tui.tools.ask_user import AskUser, AskUserParams
 from tui.tools.base import ToolContext
@@ -34,7 +41,7 @@ class UserQuestions:
         questions = params.asked
         answered = await put(self.ctx, tool.call_id, AskUser.name, questions)
         tool.host.waited()
-        answers = list(map(answer_json, questions, _padded(questions, answered)))
+        answers = list(map(answer_json, questions, padded(questions, answered)))
         return replace(
             _output(questions, answered), details={"answers": answers, "by": answered.by}
         )
@@ -53,37 +60,13 @@ async def put(
         asking = ctx.rules.approver.ask_user(asked, ctx.role)
         # A server's question is part of a call that runs, which a pause lets finish.
         answered = await (asking if server else ctx.state.pause.question(asking))
-    answers = tuple(map(answer_json, questions, _padded(questions, answered)))
+    answers = tuple(map(answer_json, questions, padded(questions, answered)))
     ctx.publish(QuestionAnswered(call_id, tool, answers, answered.by, server))
     for question, answer in zip(questions, answered.answers, strict=False):
         for choice in question.choices:
             if choice.notice and choice.label in answer.chosen:
                 ctx.publish(Notice(choice.notice))
     return answered
-
-
-def question_json(question: UserQuestion) -> dict[str, Any]:
-    """A question as events have it."""
-    return {
-        "header": question.header,
-        "question": question.text,
-        "choices": [
-            {"label": one.label, "description": one.description}
-            for one in (*question.choices, *question.ways)
-        ],
-        "several": question.several,
-    }
-
-
-def answer_json(question: UserQuestion, answer: UserAnswer) -> dict[str, Any]:
-    """An answer as events and records have it; nothing chosen and no text: not answered."""
-    chosen = [*answer.chosen, *([answer.way] if answer.way else ())]
-    return {"header": question.header, "chosen": chosen, "text": answer.text}
-
-
-def _padded(questions: Sequence[UserQuestion], given: UserAnswers) -> tuple[UserAnswer, ...]:
-    """An answer for each question; those that were not reached have none."""
-    return (*given.answers, *(UserAnswer() for _ in questions[len(given.answers) :]))
 
 
 def _output(questions: Sequence[UserQuestion], given: UserAnswers) -> ToolOutput:
@@ -95,7 +78,7 @@ def _output(questions: Sequence[UserQuestion], given: UserAnswers) -> ToolOutput
         text = "\n".join([_UNANSWERED, "", *asked])
         return ToolOutput.text(text, summary="not answered")
     lines = ["The user answered:"]
-    for line, answer in zip(asked, _padded(questions, given), strict=True):
+    for line, answer in zip(asked, padded(questions, given), strict=True):
         lines += [line, f"  {_in_words(answer)}"]
     summary = " · ".join(one_line(one.summary) for one in given.answers if one)
     return ToolOutput.text("\n".join(lines), summary=summary)

@@ -4,7 +4,7 @@ returns."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from tui.core.dataclass import dataclass
 
@@ -77,6 +77,30 @@ class UserAnswers:
 
     answers: tuple[UserAnswer, ...] = ()
     by: Answerer = "person"
+
+
+def question_json(question: UserQuestion) -> dict[str, Any]:
+    """A question as events have it."""
+    return {
+        "header": question.header,
+        "question": question.text,
+        "choices": [
+            {"label": one.label, "description": one.description}
+            for one in (*question.choices, *question.ways)
+        ],
+        "several": question.several,
+    }
+
+
+def answer_json(question: UserQuestion, answer: UserAnswer) -> dict[str, Any]:
+    """An answer as events and records have it; nothing chosen and no text: not answered."""
+    chosen = [*answer.chosen, *([answer.way] if answer.way else ())]
+    return {"header": question.header, "chosen": chosen, "text": answer.text}
+
+
+def padded(questions: Sequence[UserQuestion], given: UserAnswers) -> tuple[UserAnswer, ...]:
+    """An answer for each question; those that were not reached have none."""
+    return (*given.answers, *(UserAnswer() for _ in questions[len(given.answers) :]))
 
 
 AskPerson: TypeAlias = Callable[[Sequence[UserQuestion]], Awaitable[UserAnswers]]

@@ -168,7 +168,7 @@ def test_the_work_of_one_state_stays_in_the_next(
     assert taken(one)
     commit = head(repo)
     files = {"private/x": b"1"}
-    one.put(TaskSnapshot(files, (commit,), commit, repo / ".git" / "objects"), spent_usd=0.5)
+    one.put(TaskSnapshot(files, (commit,), commit, (commit,), repo), spent_usd=0.5)
     one.renew()
     found = read_task(store, REF)
     assert store.parents(found.commit)[1:] == [commit]

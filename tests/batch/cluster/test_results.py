@@ -60,9 +60,9 @@ def spec(repo: Path) -> RunSpec:
 
 def put_run(store: TaskStore, repo: Path) -> str:
     files = {TASK_FILE: b"- [ ] one\n", STATE_FILE: msgspec.json.encode(state())}
-    objects = repo / ".git" / "objects"
-    run = store.commit(spec(repo).to_message(), works=[head(repo)], files=files, objects=objects)
-    assert store.move({"refs/holdfast/runs/R": ("", run)}, objects)
+    store.bring([head(repo)], repo)
+    run = store.commit(spec(repo).to_message(), works=[head(repo)], files=files)
+    assert store.move({"refs/holdfast/runs/R": ("", run)})
     store.fetch([run])
     return run
 
@@ -82,16 +82,14 @@ def test_a_lost_task_is_as_it_was_in_the_next_place(
     sessions.mkdir(parents=True)
     record = sessions / "s.jsonl"
     record.write_bytes(b'{"n":1}\n')
-    one = place.snapshot()
+    one = place.snapshot(store)
     place.stored(one)
-    commit = store.commit("x", upon=first, works=one.works, files=one.files, objects=one.objects)
+    commit = store.commit("x", upon=first, works=one.works, files=one.files)
     record.write_bytes(b'{"n":1}\n{"n":2}\n{"torn')
-    two = place.snapshot()
+    two = place.snapshot(store)
     at = TaskEntry(key="1", tasks=(0,), head=two.head, place=str(place.place))
-    commit = store.commit(
-        at.to_message(), upon=commit, works=two.works, files=two.files, objects=two.objects
-    )
-    assert store.move({"refs/holdfast/tasks/R/1": ("", commit)}, two.objects)
+    commit = store.commit(at.to_message(), upon=commit, works=two.works, files=two.files)
+    assert store.move({"refs/holdfast/tasks/R/1": ("", commit)})
     elsewhere = TaskStore.at(store.address, tmp_path / "mirror2")
     elsewhere.fetch([run, commit])
     again = Workplace(place.place, spec(repo))
@@ -104,18 +102,17 @@ def test_a_lost_task_is_as_it_was_in_the_next_place(
     assert record.read_bytes() == b'{"n":1}\n{"n":2}\n'
     assert git(again.top, "config", "user.name") == "Ann\n"
     record.write_bytes(b'{"n":1}\n{"n":2}\n{"n":3}\n')
-    assert [name for name in again.snapshot().files if name.endswith("s.jsonl/000000000016")]
+    assert [name for name in again.snapshot(store).files if name.endswith("s.jsonl/000000000016")]
 
 
 def lost(store: TaskStore, repo: Path, place: Workplace) -> tuple[str, TaskEntry]:
     """Put a task as it is at its place into the store, as if its worker were lost then."""
-    one = place.snapshot()
+    one = place.snapshot(store)
+    store.bring(one.new, one.repository)
     at = TaskEntry(key="1", tasks=(0,), head=one.head, place=str(place.place))
     begun = store.commit("x")
-    commit = store.commit(
-        at.to_message(), upon=begun, works=one.works, files=one.files, objects=one.objects
-    )
-    assert store.move({"refs/holdfast/tasks/R/1": ("", commit)}, one.objects)
+    commit = store.commit(at.to_message(), upon=begun, works=one.works, files=one.files)
+    assert store.move({"refs/holdfast/tasks/R/1": ("", commit)})
     store.fetch([commit])
     return commit, at
 
@@ -138,7 +135,9 @@ def test_what_a_linked_folder_leads_to_is_never_put_into_the_store(
     (private / "peek").symlink_to(tmp_path / "secret")
     (private / "plans").symlink_to(tmp_path / "secret")
     (private / "run" / "link").symlink_to(tmp_path / "secret" / "key")
-    assert not [name for name, data in place.snapshot().files.items() if b"SECRET" in (data or b"")]
+    assert not [
+        name for name, data in place.snapshot(store).files.items() if b"SECRET" in (data or b"")
+    ]
 
 
 @pytest.mark.parametrize("link", [".holdfast/run", ".holdfast", "TASKS.md"])
@@ -184,17 +183,18 @@ def test_what_did_not_reach_the_store_is_put_there_the_next_time(
 ) -> None:
     place, _ = begun(store, repo, tmp_path)
     (place.top / ".holdfast" / "run" / "note").write_text("one")
-    assert "private/run/note" in place.snapshot().files
-    again = place.snapshot()
+    assert "private/run/note" in place.snapshot(store).files
+    again = place.snapshot(store)
     assert "private/run/note" in again.files
     place.stored(again)
-    assert "private/run/note" not in place.snapshot().files
+    assert "private/run/note" not in place.snapshot(store).files
 
 
 def finished(store: TaskStore, repo: Path, files: dict[str, bytes]) -> StoredTask:
     run = put_run(store, repo)
     git(repo, "commit", "-q", "--allow-empty", "-m", "one")
-    done, objects = head(repo), repo / ".git" / "objects"
+    done = head(repo)
+    store.bring([done], repo)
     git(repo, "reset", "-q", "--hard", "HEAD~")
     task = msgspec.structs.replace(state().tasks[0], status="completed", change=done, attempts=1)
     ended = msgspec.structs.replace(state(), tasks=(task,))
@@ -212,8 +212,8 @@ def finished(store: TaskStore, repo: Path, files: dict[str, bytes]) -> StoredTas
     }
     begun = store.commit(TaskEntry(key="1", tasks=(0,)).to_message())
     message = entry.to_message()
-    commit = store.commit(message, upon=begun, works=[done], files=made, objects=objects)
-    assert store.move({"refs/holdfast/tasks/R/1": ("", commit)}, objects)
+    commit = store.commit(message, upon=begun, works=[done], files=made)
+    assert store.move({"refs/holdfast/tasks/R/1": ("", commit)})
     store.fetch([commit, run])
     return StoredTask(commit, entry)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,11 +15,18 @@ from tui.batch.cluster.task_store import TASKS, StoreError, TaskStore, whole_add
 REF = f"{TASKS}run/00001"
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> TaskStore:
+@pytest.fixture(params=["here", "far"])
+def store(tmp_path: Path, request: pytest.FixtureRequest) -> TaskStore:
     made = TaskStore.at(str(tmp_path / "store.git"), tmp_path / "mirror")
     made.make()
-    return made
+    return far(made, tmp_path / "far") if request.param == "far" else made
+
+
+def far(store: TaskStore, folder: Path) -> TaskStore:
+    """A store as another machine has it: what is read of it lies in a mirror."""
+    folder.mkdir()
+    git(folder, "init", "-q", "--bare", "mirror.git")
+    return TaskStore(store.address, folder / "mirror.git")
 
 
 def first(store: TaskStore) -> str:
@@ -31,7 +39,7 @@ def test_of_many_who_move_a_ref_one_succeeds(store: TaskStore, tmp_path: Path) -
     begun = first(store)
 
     def take(number: int) -> bool:
-        mine = TaskStore.at(store.address, tmp_path / f"mirror{number % 2}")
+        mine = store if number % 2 else far(store, tmp_path / f"mirror{number}")
         mine.fetch([begun])
         entry = TaskEntry(key="00001", state="running", holder=f"{number}")
         return mine.move({REF: (begun, mine.commit(entry.to_message(), upon=begun))})
@@ -61,13 +69,13 @@ def test_a_state_has_the_files_of_the_one_before_and_the_changes(store: TaskStor
 
 def test_work_of_another_repository_goes_along(store: TaskStore, tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo")
-    objects = repo / ".git" / "objects"
     begun = first(store)
-    after = store.commit("x", upon=begun, works=[head(repo)], objects=objects)
-    assert store.move({REF: (begun, after)}, objects)
-    other = TaskStore.at(store.address, tmp_path / "elsewhere")
+    store.bring([head(repo)], repo)
+    after = store.commit("x", upon=begun, works=[head(repo)])
+    assert store.move({REF: (begun, after)})
+    other = far(store, tmp_path / "elsewhere")
     other.fetch([after])
-    assert other.files(other.parents(after)[1], "dir/") == ["dir/b.txt"]
+    assert list(other.files(other.parents(after)[1], "dir/")) == ["dir/b.txt"]
 
 
 def test_a_move_that_landed_before_the_connection_was_lost_counts(
@@ -75,15 +83,15 @@ def test_a_move_that_landed_before_the_connection_was_lost_counts(
 ) -> None:
     begun = first(store)
     after = store.commit("x", upon=begun)
-    real = TaskStore._reach  # pyright: ignore[reportPrivateUsage]
+    real = TaskStore._git  # pyright: ignore[reportPrivateUsage]
 
-    def lossy(self: TaskStore, *words: str, objects: Path | None = None) -> str:
-        said = real(self, *words, objects=objects)
-        if words[0] == "push":
+    def lossy(self: TaskStore, *words: str, **given: Any) -> str:
+        said = real(self, *words, **given)
+        if words[0] in {"push", "update-ref"}:
             raise StoreError("the connection was closed")
         return said
 
-    monkeypatch.setattr(TaskStore, "_reach", lossy)
+    monkeypatch.setattr(TaskStore, "_git", lossy)
     assert store.move({REF: (begun, after)})
 
 

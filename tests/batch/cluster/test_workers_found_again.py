@@ -28,6 +28,7 @@ class Cluster:
     slots: int = 4
     name: str = "cluster"
     outlives: bool = True
+    look_s: float = 2.0
     living: set[str] = field(default_factory=set[str])
     puts: list[str] = field(default_factory=list[str])
     cancelled: set[str] = field(default_factory=set[str])

@@ -104,7 +104,11 @@ def everything(repo: Path) -> Iterator[Path]:
         ("ls-files", "-o", "-i", "--exclude-standard", "--directory"), ("ls-tree", "-r", "HEAD"),
         ("merge-base", "HEAD", "HEAD^"), ("rev-list", "HEAD"), ("rev-parse", "--show-toplevel"),
         ("symbolic-ref", "HEAD"), ("var", "GIT_AUTHOR_IDENT"), ("update-ref", "refs/x/y", "HEAD"),
-        ("read-tree", "HEAD"), ("write-tree",), ("diff-tree", "-p", "HEAD"), ("diff-files", "-p"),
+        ("read-tree", "HEAD"), ("read-tree", "-m", "-u", "HEAD"), ("write-tree",),
+        ("commit-tree", "HEAD^{tree}", "-m", "x"), ("commit-tree", "-S", "HEAD^{tree}", "-m", "x"),
+        ("for-each-ref",), ("cat-file", "--textconv", "HEAD:a.txt"), ("pack-objects", "--all", "p"),
+        ("fast-import", "--quiet"), ("update-ref", "-d", "refs/x/y"),
+        ("diff-tree", "-p", "HEAD"), ("diff-files", "-p"),
         ("hash-object", "--path", "a.txt", "a.txt"), ("cat-file", "--filters", "HEAD:a.txt"),
     ):  # fmt: skip
         here.answer(*words)

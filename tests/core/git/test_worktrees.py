@@ -372,9 +372,26 @@ def test_merging_brings_the_commits_into_the_branch_it_came_from(repo: Path) -> 
     assert not (repo / ".holdfast").exists()
 
 
-def test_a_merge_is_not_written_through_a_folder_exchanged_meanwhile(
+def test_a_merge_without_files_is_not_written_through_a_folder_exchanged_meanwhile(
     repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (repo / ".gitattributes").write_text("dir/a filter=mine\n")
+    commit(repo, "dir/a", "a\n")
+    made = enter(repo)
+    (made.folder / "dir/new").write_text("new\n")
+    commit(made.folder, "dir/a", "changed\n")
+    mine = exchanging_git(tmp_path, monkeypatch, f"{repo}/dir")
+    merge(made.tree)
+    assert (repo / "dir.aside").is_dir()
+    assert not list(mine.iterdir())
+    assert not (repo / "dir").is_symlink()
+    assert (repo / "dir/new").read_text() == "new\n"
+
+
+def test_a_merge_apart_is_not_written_through_a_folder_exchanged_meanwhile(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(repo, "config", "merge.ff", "false")  # needs git's own merge
     (repo / ".gitattributes").write_text("dir/a filter=mine\n")
     (repo / "gone").write_text("")
     commit(repo, "dir/a", "a\n")

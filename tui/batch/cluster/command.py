@@ -23,12 +23,18 @@ from tui.core.clock import Clock
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.formatting import plural
 from tui.core.paths import workspace_slug
+from tui.permissions.types import Approver
 
 
 async def make_runner(
-    planned: RunPlan, options: Options, sink: EventSink, clock: Clock
+    planned: RunPlan,
+    options: Options,
+    sink: EventSink,
+    clock: Clock,
+    approver: Approver | None = None,
 ) -> PlacedRunner:
-    """Make the driver of a run on machines. Raises UsageError, StoreError, EngineError."""
+    """Make the driver of a run on machines; the `approver` is that of its screen, if it has one.
+    Raises UsageError, StoreError, EngineError."""
     planned.worktrees.check()
     engine = await asyncio.to_thread(_engine, planned, options, clock)
     confinement = confinement_of(planned.launch, "run")
@@ -37,7 +43,16 @@ async def make_runner(
     finally:
         await confinement.close()
     store = _store(planned, options, engine)
-    return PlacedRunner(planned, options, store, engine, sink, clock=clock, confined=confined)
+    return PlacedRunner(
+        planned,
+        options,
+        store,
+        engine,
+        sink,
+        clock=clock,
+        confined=confined,
+        approver=approver,
+    )
 
 
 def _engine(planned: RunPlan, options: Options, clock: Clock) -> WorkerEngine:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from tui.app.options.arguments import Options
 from tui.batch.cluster import results
+from tui.batch.cluster.answering import TaskQuestions
 from tui.batch.cluster.budget import Budget
 from tui.batch.cluster.engines.port import EngineError, WorkerEngine
 from tui.batch.cluster.entry import TaskEntry
@@ -29,7 +30,14 @@ from tui.batch.cluster.lease import (
     ref_of,
 )
 from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, spec_for
-from tui.batch.cluster.task_store import RUNS, TASKS, CommitDraft, StoreError, TaskStore
+from tui.batch.cluster.task_store import (
+    QUESTIONS,
+    RUNS,
+    TASKS,
+    CommitDraft,
+    StoreError,
+    TaskStore,
+)
 from tui.batch.cluster.worker_starts import WorkerStarts
 from tui.batch.events import EventSink, RunFinished, RunStarted, TaskFinished, TaskStarted
 from tui.batch.merging import MergeQueue
@@ -45,9 +53,9 @@ from tui.core.files import read_small
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
+from tui.permissions.gate import RulesOnly
+from tui.permissions.types import Approver
 
-LOOK_S: Final = 2.0
-"""Seconds between two looks at the store."""
 _TAKES: Final = 5
 """Tries to take a result."""
 _REFUSED: Final = 3
@@ -64,7 +72,10 @@ _ENDS: Final = (
 
 
 class PlacedRunner:
-    """Runs one task file on an `engine`'s machines. `stop` and `leave` may be called meanwhile."""
+    """Runs one task file on an `engine`'s machines. `stop` and `leave` may be called meanwhile.
+
+    The `approver` asks the person what tasks ask; without one nobody can be asked.
+    """
 
     def __init__(
         self,
@@ -76,11 +87,14 @@ class PlacedRunner:
         *,
         clock: Clock,
         confined: bool,
+        approver: Approver | None = None,
     ) -> None:
         self._planned, self._options = planned, options
         self._store, self._engine = store, engine
         self._sink, self._clock = sink, clock
-        self._confined = confined
+        self._confined, self._asks = confined, approver is not None
+        # a run that was begun with a screen may be continued without one
+        self._questions = TaskQuestions(store, approver or RulesOnly(), sink, clock)
         self._merging = MergeQueue(planned.worktrees)
         self._pace = LeasePace(planned.launch.config.batch.lease_s)
         self._lease_clock = SuspendAwareClock()
@@ -107,6 +121,12 @@ class PlacedRunner:
     def stopping(self) -> bool:
         """True if it was stopped, or left."""
         return self._stop.is_set()
+
+    @property
+    def waiting(self) -> Mapping[int, str]:
+        """The tasks that wait for the person's answer, each with its question in a line that is
+        safe to draw."""
+        return self._questions.waiting
 
     def stop(self) -> None:
         """End the run now. What the engine outlives is cancelled, too."""
@@ -233,19 +253,22 @@ class PlacedRunner:
         if run_ref in store.refs(run_ref):
             return
         planned = self._planned
-        spec = spec_for(planned, self._options, placed.run, confined=self._confined)
+        spec = spec_for(
+            planned, self._options, placed.run, confined=self._confined, asks=self._asks
+        )
         files: dict[str, bytes | None] = {TASK_FILE: read_small(planned.task_file)[0]}
         if planned.launch.boot is not None:
             files[BOOT_FILE] = read_small(planned.launch.boot)[0]
-        here = Checkout.of(planned.target).common / "objects"
+        store.bring([spec.base], Checkout.of(planned.target).common)
         files[STATE_FILE] = msgspec.json.encode(replace(book.state, placed=None))
         drafts = [CommitDraft(spec.to_message(), works=(spec.base,), files=files)]
         for key, indexes in placed.keys.items():
             drafts.append(CommitDraft(TaskEntry(key=key, tasks=indexes).to_message()))
         refs = [run_ref, *(ref_of(placed.run, key) for key in placed.keys)]
-        made = store.commits(drafts, here)
+        made = store.commits(drafts)
         moves = {ref: ("", commit) for ref, commit in zip(refs, made, strict=True)}
-        if not store.move(moves, here):
+        store.keep(run_ref, made[0])
+        if not store.move(moves):
             raise StoreError(f"The store has another run {placed.run}.")
 
     # Watching it
@@ -255,6 +278,7 @@ class PlacedRunner:
         began = self._clock.monotonic()
         while not self.stopping and not self._fatal:
             found = await asyncio.to_thread(self._read_tasks, placed)
+            self._questions.review(placed, found)
             self._tell_begun(book, placed, found)
             for key, one in found.items():
                 if one.entry.is_over and key not in self._taken(book):
@@ -267,7 +291,7 @@ class PlacedRunner:
             await asyncio.to_thread(self._start_more, placed)
             self._judge_refusals(found)
             waiting = asyncio.ensure_future(self._stop.wait())
-            await asyncio.wait({waiting}, timeout=LOOK_S)
+            await asyncio.wait({waiting}, timeout=self._engine.look_s)
             waiting.cancel()
 
     def _tell_begun(
@@ -289,8 +313,8 @@ class PlacedRunner:
     def _read_tasks(self, placed: PlacedRun) -> dict[str, StoredTask]:
         """The tasks as the store has them. A store that can't be reached is waited for."""
         try:
-            refs = self._store.refs(f"{TASKS}{placed.run}/")
-            now = {ref.rpartition("/")[2]: commit for ref, commit in refs.items()}
+            refs = self._store.refs(f"{TASKS}{placed.run}/", f"{QUESTIONS}{placed.run}/")
+            now, asked = _by_key(refs, TASKS), _by_key(refs, QUESTIONS)
             new = [
                 commit
                 for key, commit in now.items()
@@ -298,11 +322,12 @@ class PlacedRunner:
             ]
             self._store.fetch(new)
             entries = self._store.entries(new)
+            self._questions.read(asked)
         except StoreError as error:
             self._say(f"The store can't be reached; it is tried again. {error}")
             return {key: found for key, (found, _) in self._seen.items()}
         at = self._lease_clock.monotonic()
-        if at - self._last_read > max(self._pace.lost / 3, 5 * LOOK_S):
+        if at - self._last_read > max(self._pace.lost / 3, 5 * self._engine.look_s):
             # it slept: nobody saw whether they moved
             self._seen = {key: (one, at) for key, (one, _) in self._seen.items()}
         self._last_read = at
@@ -474,6 +499,7 @@ class PlacedRunner:
 
     async def _end(self) -> None:
         """Leave the engine. Where the run was ended, and not only this window, workers end, too."""
+        await self._questions.close()
         ended = self._fatal or (self.stopping and not self._leaving)
         if ended and self._engine.outlives:
             with suppress(EngineError):
@@ -490,6 +516,11 @@ class PlacedRunner:
                 await book.forget_worktree(name)
         if book.state.placed is not None and _is_taken(book.state.placed):
             await book.note_placed(None)
+
+
+def _by_key(refs: Mapping[str, str], room: str) -> dict[str, str]:
+    """The commits of a room's refs, by the names of the tasks."""
+    return {ref.rpartition("/")[2]: one for ref, one in refs.items() if ref.startswith(room)}
 
 
 def _is_taken(placed: PlacedRun) -> bool:

@@ -12,7 +12,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -146,7 +145,7 @@ class Lease:
     def __init__(
         self, store: TaskStore, ref: str, pace: LeasePace, clock: Clock, holder: LeaseHolder
     ) -> None:
-        self._store, self._ref, self._pace = store, ref, pace
+        self.store, self._ref, self._pace = store, ref, pace
         self._clock, self._holder = clock, holder
         self._moving = threading.Lock()
         self._over = threading.Event()
@@ -154,7 +153,6 @@ class Lease:
         self._pending: StoredTask | None = None
         """The state that is being put into the store, until it is known to be there."""
         self._place = ""
-        self._objects: Path | None = None
         self._renewed = 0.0
         self.is_lost = False
 
@@ -173,33 +171,33 @@ class Lease:
         """Take the task; returns it as it was found. None where it is over, or somebody else has
         it. One that another worker seems to have is watched until its state changes, or long
         enough to count as lost."""
-        found = read_task(self._store, self._ref)
+        found = read_task(self.store, self._ref)
         began = self._clock.monotonic()
         while not found.entry.is_over and not found.entry.cancelled:
             entry = found.entry
             if entry.state == "running":
                 if self._clock.monotonic() - began < self._pace.lost:
                     wait(self._pace.poll)
-                    now = read_task(self._store, self._ref)
+                    now = read_task(self.store, self._ref)
                     if now.commit != found.commit:
                         if now.entry.state == "running":
                             return None
                         began = self._clock.monotonic()
                 else:
-                    now = lost(self._store, self._ref, found, "the worker was gone")
-                    now = now or read_task(self._store, self._ref)
+                    now = lost(self.store, self._ref, found, "the worker was gone")
+                    now = now or read_task(self.store, self._ref)
                 found = now
                 continue
             if self._begin(found, place):
                 return found
-            found, began = read_task(self._store, self._ref), self._clock.monotonic()
+            found, began = read_task(self.store, self._ref), self._clock.monotonic()
         return None
 
     def _begin(self, found: StoredTask, place: str) -> bool:
         before = self._clock.monotonic()
         entry = found.entry
         at = change(
-            self._store,
+            self.store,
             self._ref,
             found,
             state="running",
@@ -230,7 +228,7 @@ class Lease:
     def _is_held(self) -> bool:
         """True if the store has the task as this worker last put it there."""
         with self._moving:
-            return self._is_ours(self._store.refs(self._ref).get(self._ref))
+            return self._is_ours(self.store.refs(self._ref).get(self._ref))
 
     def _is_ours(self, commit: str | None) -> bool:
         """True if a commit is the last one of this worker's, also one that landed though the answer
@@ -272,26 +270,26 @@ class Lease:
     def _move(
         self, snapshot: TaskSnapshot | None = None, *, patient: bool = False, **changes: Any
     ) -> None:
+        if snapshot is not None:
+            self.store.bring(snapshot.new, snapshot.repository)
         with self._moving:
             if self.is_lost:
                 raise LeaseLostError
             if self._pending is not None:
-                self._is_ours(self._store.refs(self._ref).get(self._ref))
+                self._is_ours(self.store.refs(self._ref).get(self._ref))
             at = self.stored
             entry = msgspec.structs.replace(at.entry, number=at.entry.number + 1, **changes)
-            works, files = _work(self._store, at), None
-            if snapshot is not None:
+            if snapshot is None:
+                works, files = _work(self.store, at), None
+            else:
                 entry = msgspec.structs.replace(entry, head=snapshot.head, place=self._place)
-                works, files, self._objects = snapshot.works, snapshot.files, snapshot.objects
-            objects = self._objects
-            commit = self._store.commit(
-                entry.to_message(), upon=at.commit, works=works, files=files, objects=objects
-            )
+                works, files = snapshot.works, snapshot.files
+            commit = self.store.commit(entry.to_message(), upon=at.commit, works=works, files=files)
             self._pending = StoredTask(commit, entry)
             while True:
                 before = self._clock.monotonic()
                 try:
-                    held = self._store.move({self._ref: (at.commit, commit)}, objects)
+                    held = self.store.move({self._ref: (at.commit, commit)})
                 except StoreError:
                     if not patient or self._over.wait(self._pace.poll):
                         raise

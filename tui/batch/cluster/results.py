@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -28,6 +28,7 @@ from tui.core.late_pattern import late_pattern
 from tui.core.paths import Folders
 
 _STATE = "private/run/state.json"
+_REFS = "refs.json"
 _LOGS = "private/run/logs/"
 _LOG = late_pattern(r"[0-9]{3,9}-(?:[0-9]{1,4}|summary)\.log")
 """The names of logs: what else a commit has could lead elsewhere."""
@@ -54,21 +55,25 @@ def take(
     """Bring a finished task to `target`: its commits as the branch of a `worktree` that is made
     only if they can't be merged. Raises StoreError, GitError. Taking it twice changes nothing."""
     commit = found.commit
-    state = msgspec.json.decode(store.read(commit, _STATE), type=RunState)
+    files = store.files(commit, _STATE, _REFS, _LOGS, f"{PACKS}/")
+    if not {_STATE, _REFS} <= files.keys():
+        raise StoreError("It has no state of its tasks.")
+    contents = store.read_all(files)
+    state = msgspec.json.decode(contents[_STATE], type=RunState)
     mine = [task for task in state.tasks if task.index in indexes]
     checkout = Checkout.of(target)
     wanted = store.parents(commit)[1:]
     fetch = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc")
     checkout.git(*fetch, str(store.mirror), *wanted, env={"GIT_ALLOW_PROTOCOL": "file"})
     kept = _refs_of(state.started_at, indexes)
-    refs: dict[str, str] = json.loads(store.read(commit, "refs.json"))
+    refs: dict[str, str] = json.loads(contents[_REFS])
     for ref in filter(kept.fullmatch, refs):
         checkout.git("update-ref", ref, refs[ref])
     made = any(task.change and task.status == "completed" for task in mine)
     if made:
         checkout.git("update-ref", f"refs/heads/{branch_for(worktree)}", found.entry.head)
     result = Result(tuple(_placed(task, worktree) for task in mine))
-    for path in store.files(commit, _LOGS):
+    for path in (path for path in files if path.startswith(_LOGS)):
         name = path.removeprefix(_LOGS)
         if not _LOG.fullmatch(name):
             result.problems.append(f"A log with an odd name stays in the store: {name!r}")
@@ -76,8 +81,9 @@ def take(
         place = target / RUN_DIR / "logs" / name
         with os_error_as(StoreError, f"Can't write {place}"):
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            replace_file(place, store.read(commit, path))
-    result.problems += _sessions(store, commit, target, folders, clock)
+            replace_file(place, contents[path])
+    packs = {path: data for path, data in contents.items() if path.startswith(f"{PACKS}/")}
+    result.problems += _sessions(packs, target, folders, clock)
     return result
 
 
@@ -96,13 +102,13 @@ def _placed(task: TaskState, worktree: str) -> TaskState:
 
 
 def _sessions(
-    store: TaskStore, commit: str, target: Path, folders: Folders, clock: Clock
+    packs: Mapping[str, bytes], target: Path, folders: Folders, clock: Clock
 ) -> Iterator[str]:
     with TemporaryDirectory(prefix="holdfast-") as folder:
-        for path in store.files(commit, f"{PACKS}/"):
+        for path, data in packs.items():
             file = Path(folder) / path.rpartition("/")[2]
             try:
-                file.write_bytes(store.read(commit, path))
+                file.write_bytes(data)
                 unpacked = unpack(file, target, folders=folders, clock=clock)
             except (HoldfastError, OSError) as error:
                 yield f"A session of the task stays in the store: {error}"

@@ -37,7 +37,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A run as its workers see it. `base` is the commit that the tasks begin from, on `branch`,
     and `inside` the folder in it in which they work; `task_file` is the path of the task file from
     the top, "" where it is elsewhere. `identity` is the person of the commits. `confined`: commands
-    run in a sandbox here, so they do there. `lease_s` is the time after which a worker without a
+    run in a sandbox here, so they do there. `asks`: somebody sits at the run's screen, whom tasks
+    may ask. `lease_s` is the time after which a worker without a
     sign of life counts as lost."""
 
     run: str
@@ -53,6 +54,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     granted: dict[str, str]
     identity: dict[str, str]
     confined: bool
+    asks: bool = False
     script: str = ""
     boot: bool = False
     lease_s: float = 90.0
@@ -79,7 +81,9 @@ def python_version() -> str:
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-def spec_for(planned: RunPlan, options: Options, run: str, *, confined: bool) -> RunSpec:
+def spec_for(
+    planned: RunPlan, options: Options, run: str, *, confined: bool, asks: bool
+) -> RunSpec:
     """Describe a run for its workers. Blocks; raises GitError."""
     checkout = Checkout.of(planned.target)
     launch = planned.launch
@@ -102,6 +106,7 @@ def spec_for(planned: RunPlan, options: Options, run: str, *, confined: bool) ->
         granted=dict(launch.trust.granted),
         identity=checkout.named_identity(),
         confined=confined,
+        asks=asks,
         script=str(launch.access.script.absolute()) if launch.access.script else "",
         boot=launch.boot is not None,
         lease_s=launch.config.batch.lease_s,

@@ -6,9 +6,11 @@ who move it, one fails. Every state of a task is a child of the one before: noth
 
     refs/holdfast/runs/RUN          the run: its message says for whom, its tree has the files
     refs/holdfast/tasks/RUN/KEY     a task (see `entry`)
+    refs/holdfast/questions/RUN/KEY what a task asks the person (see `question`)
     refs/holdfast/waits/KEY         what a server has asked all holders of one API key to wait
 
-What a machine has read of a store lies in a bare repository of its own, the mirror.
+What a machine has read of a store elsewhere lies in a bare repository of its own, the mirror. A
+store by its path is its own mirror: git's plumbing works on it, and nothing is sent.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from tui.core.git.door import GitError, git
 
 RUNS: Final = "refs/holdfast/runs/"
 TASKS: Final = "refs/holdfast/tasks/"
+QUESTIONS: Final = "refs/holdfast/questions/"
 WAITS: Final = "refs/holdfast/waits/"
 _MADE: Final = "refs/holdfast/made/"
 _NONE: Final = "0" * 40
@@ -37,6 +40,7 @@ _GIVES_ALL: Final = "uploadpack.allowAnySHA1InWant"
 _NOT_GIVEN: Final = "request for unadvertised object"
 """Over ssh git speaks its older protocol where sshd doesn't take GIT_PROTOCOL: then a commit that a
 ref has left meanwhile is given only where the repository says so."""
+_FETCH: Final = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc")
 _ABSENT: Final = ("to be a git repository", "not a git repository")
 
 
@@ -75,8 +79,8 @@ class CommitDraft:
 
 @dataclass(frozen=True, slots=True)
 class TaskStore:
-    """The store at `address`, a path or what git takes over ssh, and its `mirror` on this machine.
-    Use `at` to make one."""
+    """The store at `address`, a path or what git takes over ssh, and its `mirror` on this machine,
+    which is the store itself where that is a path. Use `at` to make one."""
 
     address: str
     mirror: Path
@@ -84,6 +88,8 @@ class TaskStore:
     @classmethod
     def at(cls, address: str, folder: Path) -> TaskStore:
         """The store at a whole address, with its mirror in a folder. Raises StoreError."""
+        if Path(address).is_absolute():
+            return cls(address, Path(address))
         store = cls(address, folder / "mirror.git")
         if not (store.mirror / "HEAD").is_file():
             with os_error_as(StoreError, f"Can't make {store.mirror}"):
@@ -92,10 +98,15 @@ class TaskStore:
                     _make_bare(store.mirror)
         return store
 
+    @property
+    def is_here(self) -> bool:
+        """True if the store is its own mirror."""
+        return self.address == str(self.mirror)
+
     def make(self) -> None:
         """Make the store where its path is empty. Raises StoreError."""
-        place = Path(self.address)
-        if place.is_absolute() and not (place / "HEAD").exists():
+        place = self.mirror
+        if self.is_here and not (place / "HEAD").exists():
             with os_error_as(StoreError, f"Can't make the store {place}"):
                 place.mkdir(mode=0o700, parents=True, exist_ok=True)
                 if any(place.iterdir()):
@@ -107,20 +118,31 @@ class TaskStore:
 
     # Refs
 
-    def refs(self, prefix: str = "refs/holdfast/") -> dict[str, str]:
-        """The refs of the store below a prefix, and the commit of each. Raises StoreError."""
-        lines = self._reach("ls-remote", self.address, f"{prefix}*").splitlines()
-        return {ref: commit for commit, _, ref in (line.partition("\t") for line in lines)}
+    def refs(self, *prefixes: str) -> dict[str, str]:
+        """The refs of the store below some prefixes, or those of these names, all of ours by
+        default, and the commit of each. Raises StoreError."""
+        wanted = prefixes or ("refs/holdfast/",)
+        if self.is_here:
+            said = self._reach("for-each-ref", "--format=%(objectname)%09%(refname)", *wanted)
+        else:
+            said = self._reach("ls-remote", self.address, *(f"{one}*" for one in wanted))
+        return {ref: commit for commit, _, ref in map(_parted, said.splitlines())}
 
-    def move(self, moves: Mapping[str, tuple[str, str]], objects: Path | None = None) -> bool:
+    def move(self, moves: Mapping[str, tuple[str, str]]) -> bool:
         """Move refs from the commit that each has, "" for none, to another; all of them, or none.
-        False where one has another commit by now. `objects` is the folder of a repository that has
-        objects of the new commits, too. Raises StoreError; what happened is then not known."""
+        False where one has another commit by now. Raises StoreError; what happened is then not
+        known."""
         leases = [f"--force-with-lease={ref}:{old or ''}" for ref, (old, _) in moves.items()]
         pairs = [f"{new}:{ref}" for ref, (_, new) in moves.items()]
         words = ("push", "-q", "--no-verify", "--atomic", *leases, self.address, *pairs)
         try:
-            self._reach(*words, objects=objects)
+            if self.is_here:
+                lines = (
+                    f"update {ref} {new} {old or _NONE}\n" for ref, (old, new) in moves.items()
+                )
+                self._git("update-ref", "--stdin", stdin="".join(lines))
+            else:
+                self._reach(*words)
         except StoreError:
             # A lost connection may have come after the move.
             now = self.refs()
@@ -134,10 +156,21 @@ class TaskStore:
     def fetch(self, commits: Iterable[str], *, into: Path | None = None) -> None:
         """Bring commits, with all that belongs to them, into the mirror, or into another
         repository. Raises StoreError."""
-        wanted = list(dict.fromkeys(commits))
-        words = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc")
+        wanted = list(dict.fromkeys(commits)) if into or not self.is_here else []
         for begin in range(0, len(wanted), 200):
-            self._reach(*words, self.address, *wanted[begin : begin + 200], folder=into)
+            self._reach(*_FETCH, self.address, *wanted[begin : begin + 200], folder=into)
+
+    def bring(self, commits: Iterable[str], repository: Path) -> None:
+        """Bring commits, with all that belongs to them, from a repository on this machine into the
+        mirror. Raises StoreError."""
+        if wanted := list(dict.fromkeys(commits)):
+            self._git(*_FETCH, str(repository), *wanted, env={"GIT_ALLOW_PROTOCOL": "file"})
+
+    def keep(self, ref: str, commit: str) -> None:
+        """Note in the mirror that it has a commit: what is fetched later comes without what belongs
+        to that. Raises StoreError."""
+        if not self.is_here:
+            self._git("update-ref", ref, commit)
 
     def base(self, commit: str, place: Path) -> Path:
         """Make the bare repository at a place, with a commit and all before it and nothing else.
@@ -160,19 +193,17 @@ class TaskStore:
         upon: str = "",
         works: Sequence[str] = (),
         files: Mapping[str, bytes | None] | None = None,
-        objects: Path | None = None,
     ) -> str:
         """Make a commit in the mirror and return its id; see `CommitDraft`."""
-        return self.commits([CommitDraft(message, upon, tuple(works), files or {})], objects)[0]
+        return self.commits([CommitDraft(message, upon, tuple(works), files or {})])[0]
 
-    def commits(self, drafts: Iterable[CommitDraft], objects: Path | None = None) -> list[str]:
-        """Make commits in the mirror, at once, and return their ids. `objects` is the folder of a
-        repository that has objects of them. Raises StoreError."""
+    def commits(self, drafts: Iterable[CommitDraft]) -> list[str]:
+        """Make commits in the mirror, at once, and return their ids. Raises StoreError."""
         ref = f"{_MADE}{secrets.token_hex(8)}"
         parts = [b"".join(draft.parts(ref)) for draft in drafts]
         end = f"reset {ref}\nfrom {_NONE}\n\n".encode()
         words = ("fast-import", "--quiet", "--date-format=now")
-        said = self._git(*words, stdin=os.fsdecode(b"".join([*parts, end])), objects=objects)
+        said = self._git(*words, stdin=os.fsdecode(b"".join([*parts, end])))
         return said.split()
 
     def entry(self, commit: str) -> TaskEntry:
@@ -186,36 +217,64 @@ class TaskStore:
     def entries(self, commits: Iterable[str]) -> dict[str, TaskEntry]:
         """The states of tasks in commits of the mirror, in one look. Raises EntryError,
         StoreError."""
-        wanted = list(commits)
-        if not wanted:
-            return {}
-        words = ("log", "--no-walk=unsorted", "--format=%H%n%B%x00")
-        said = self._git(*words, "--stdin", stdin="\n".join(wanted) + "\n")
-        parts = (part.strip("\n").partition("\n") for part in said.split("\0"))
-        return {commit: entry_of(message) for commit, _, message in parts if commit}
+        return {commit: entry_of(message) for commit, message in self.messages(commits).items()}
+
+    def messages(self, commits: Iterable[str]) -> dict[str, str]:
+        """The messages of commits in the mirror, in one look. Raises StoreError."""
+        return {
+            commit: os.fsdecode(data.partition(b"\n\n")[2])
+            for commit, data in self._objects(commits).items()
+        }
 
     def parents(self, commit: str) -> list[str]:
         """The parents of a commit in the mirror, which need not be there. Raises StoreError."""
         lines = self._git("cat-file", "commit", commit).partition("\n\n")[0].splitlines()
         return [line.removeprefix("parent ") for line in lines if line.startswith("parent ")]
 
-    def files(self, commit: str, below: str = "") -> list[str]:
-        """The paths of the files in a commit of the mirror, below a folder. Raises StoreError."""
-        words = ("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)
-        return [one for one in self._git(*words, *([below] if below else [])).split("\0") if one]
+    def files(self, commit: str, *below: str) -> dict[str, str]:
+        """The ids of the files in a commit of the mirror, below some paths, by their paths. Raises
+        StoreError."""
+        said = self._git("ls-tree", "-r", "-z", "--full-tree", commit, *below)
+        entries = (entry.partition("\t") for entry in said.split("\0") if entry)
+        return {path: head.rpartition(" ")[2] for head, _, path in entries}
 
     def read(self, commit: str, path: str) -> bytes:
         """The content of a file in a commit of the mirror. Raises StoreError."""
         return os.fsencode(self._git("cat-file", "blob", f"{commit}:{path}"))
 
+    def read_all(self, files: Mapping[str, str]) -> dict[str, bytes]:
+        """The content of files of the mirror, given with their ids, in one look. Raises
+        StoreError."""
+        contents = self._objects(files.values())
+        return {path: contents[id_] for path, id_ in files.items()}
+
+    def _objects(self, ids: Iterable[str]) -> dict[str, bytes]:
+        """The content of objects of the mirror by their ids. Raises StoreError."""
+        wanted = list(dict.fromkeys(ids))
+        if not wanted:
+            return {}
+        said = os.fsencode(
+            self._git("cat-file", "--batch", stdin="".join(f"{i}\n" for i in wanted))
+        )
+        objects, at = dict[str, bytes](), 0
+        for one in wanted:
+            end = said.index(b"\n", at)
+            size = said[at:end].rpartition(b" ")[2]
+            if not size.isdigit():
+                raise StoreError(f"The store has no object {one}.")
+            at = end + 1 + int(size) + 1
+            objects[one] = said[end + 1 : at - 1]
+        return objects
+
     # Git
 
-    def _reach(self, *words: str, objects: Path | None = None, folder: Path | None = None) -> str:
+    def _reach(self, *words: str, folder: Path | None = None) -> str:
         try:
-            return self._git(*words, env=_reaching(), objects=objects, folder=folder)
+            return self._git(*words, env=_reaching(), folder=folder)
         except StoreError as error:
             path = shlex.quote(self._path)
-            if any(one in error.message for one in _ABSENT):
+            absent = self.is_here and not (self.mirror / "HEAD").exists()
+            if absent or any(one in error.message for one in _ABSENT):
                 raise StoreError(
                     f"There is no git repository at {self.address}.",
                     hint=f"Make it where it is to be: git init --bare {path} && "
@@ -238,14 +297,12 @@ class TaskStore:
         *words: str,
         stdin: str = "",
         env: Mapping[str, str] | None = None,
-        objects: Path | None = None,
         folder: Path | None = None,
     ) -> str:
         where = folder or self.mirror
-        places = {"GIT_DIR": str(where)} if where.suffix == ".git" else {}
-        beside = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(objects)} if objects else {}
+        places = {} if (where / ".git").exists() else {"GIT_DIR": str(where)}
         try:
-            return git(where, *words, stdin=stdin, env={**places, **beside, **(env or {})})
+            return git(where, *words, stdin=stdin, env={**places, **(env or {})})
         except GitError as error:
             raise StoreError(error.message, hint=error.hint) from error
 
@@ -283,3 +340,7 @@ def _quoted(path: str) -> bytes:
     """A path as fast-import takes it."""
     plain = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return os.fsencode(f'"{plain}"')
+
+
+def _parted(line: str) -> tuple[str, str, str]:
+    return line.partition("\t")

@@ -27,6 +27,7 @@ from tui.agent.confined_programs import confinement_of
 from tui.app import unattended_commands as unattended
 from tui.app.options.arguments import Options
 from tui.app.packs.pack import default_name, pack
+from tui.batch.cluster.asking import StoreApprover
 from tui.batch.cluster.lease import (
     Lease,
     LeaseLostError,
@@ -170,6 +171,7 @@ async def _work(store: TaskStore, run: str, key: str, place: Path, usual: Folder
     if run_commit is None:
         raise StoreError(f"The store has no run {run}.")
     await asyncio.to_thread(store.fetch, [run_commit])
+    await asyncio.to_thread(store.keep, run_ref, run_commit)
     spec = spec_of(await asyncio.to_thread(store.message, run_commit))
     _check_versions(spec)
     workplace = Workplace(place / run / key, spec)
@@ -213,7 +215,7 @@ async def _hold(job: _Job, store: TaskStore, run_commit: str, usual: Folders, cl
         await _check_sandbox(workplace.spec, planned)
         if key_used := planned.launch.access.key:
             job.waits = SharedWaits(store, workplace.spec.run, key_used, clock)
-        await _run(job, planned, clock, found)
+        await _run(job, planned, store, clock, found)
     if job.stopped:
         entry = lease.stored.entry
         back: dict[str, Any] = {
@@ -290,15 +292,19 @@ def _planned(workplace: Workplace, usual: Folders, most: float | None) -> RunPla
     return replace(planned, launch=launch)
 
 
-async def _run(job: _Job, planned: RunPlan, clock: Clock, found: StoredTask) -> None:
+async def _run(
+    job: _Job, planned: RunPlan, store: TaskStore, clock: Clock, found: StoredTask
+) -> None:
     """Work through the task, and put its result into the store, unless it was stopped. Raises
     LeaseLostError, RefusedError."""
     job.requests, job.spent = found.entry.requests, found.entry.spent_usd
     job.prices = planned.launch.config.prices
+    spec, redact = job.workplace.spec, planned.launch.config.redact == "record"
+    asking = StoreApprover(store, spec.run, job, clock, redact=redact)
     shop = RunComposition(
         planned,
         job.see,
-        approver=RulesOnly(),
+        approver=asking if spec.asks else RulesOnly(),
         clock=clock,
         around=lambda model, _: _StoredFirst(model, job),
     )
@@ -314,10 +320,13 @@ async def _run(job: _Job, planned: RunPlan, clock: Clock, found: StoredTask) -> 
         raise RefusedError(runner.reason)
     if job.stopped:
         return
-    last = await asyncio.to_thread(_last, job.workplace, planned.launch.folders, clock)
+    last = await asyncio.to_thread(_last, job, planned.launch.folders, clock)
     done = {"state": "done", "spent_usd": job.spent, "requests": job.requests, "next_usd": 0.0}
     await asyncio.to_thread(lambda: job.lease.finish(last, ended="", **done))
-    job.workplace.remove()
+    spare = not any(
+        one.state == "running" for one in unattended.unattended_commands(planned.launch.folders)
+    )
+    await asyncio.to_thread(lambda: job.workplace.remove(spare=spare))
 
 
 def _sweep(store: TaskStore, run: str, folder: Path) -> None:
@@ -338,9 +347,9 @@ async def _hard_end(job: _Job) -> None:
     os.killpg(0, signal.SIGKILL) if os.getpgrp() == os.getpid() else os._exit(EXIT_STOPPED)
 
 
-def _last(workplace: Workplace, home: Folders, clock: Clock) -> TaskSnapshot:
+def _last(job: _Job, home: Folders, clock: Clock) -> TaskSnapshot:
     """The state of a finished task, with its sessions as packs. Blocks."""
-    snapshot = workplace.snapshot()
+    snapshot = job.workplace.snapshot(job.lease.store)
     files = dict(snapshot.files)
     with TemporaryDirectory(prefix="holdfast-") as folder:
         for path in sorted(home.sessions.glob("*/*.jsonl")):
@@ -367,6 +376,12 @@ class _Job:
     _putting: asyncio.Lock = field(default_factory=asyncio.Lock)
     lease: Lease = field(init=False)
     workplace: Workplace = field(init=False)
+
+    @property
+    def task(self) -> int:
+        """The place in the task file of what is worked on."""
+        running = self.runner.running if self.runner else ()
+        return next(iter(running), self.lease.stored.entry.tasks[0])
 
     def lose(self) -> None:
         """The task is somebody else's: nothing more is done for it."""
@@ -422,7 +437,7 @@ class _Job:
 
     def _put(self, request: Request) -> None:
         self.requests += 1
-        snapshot = self.workplace.snapshot()
+        snapshot = self.workplace.snapshot(self.lease.store)
         self.asked_usd = _dearest(request, self.prices)
         self.lease.put(
             snapshot,

@@ -9,6 +9,7 @@ import os
 import subprocess
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from time import sleep
 from typing import Final
@@ -51,7 +52,15 @@ ONLY_LOOK: Final = frozenset(
         "symbolic-ref", "var",
     }
 )  # fmt: skip
-"""Commands that run nothing but what is off without a look at the settings: half the processes."""
+"""Commands that only look, and run nothing but what is off without a look at the settings."""
+_PLUMBING: Final = frozenset(
+    {
+        "cat-file", "commit-tree", "fast-import", "for-each-ref", "pack-objects", "read-tree",
+        "unpack-objects", "update-ref", "write-tree",
+    }
+)  # fmt: skip
+"""Commands that write, too, and run nothing more, save by one of these options."""
+_RUN_MORE: Final = frozenset({"-S", "-u", "--filters", "--textconv"})
 
 
 class GitError(HoldfastError):
@@ -87,11 +96,14 @@ def git(where: Path, *args: str, stdin: str = "", env: Mapping[str, str] | None 
     """Run git and return its output. File names keep odd bytes. Raises GitError with git's own
     words.
 
-    Git finds the repository of `where` by itself: what writes is asked of a `Checkout`. Its
-    settings are listed first, to switch off the programs they name. Another git at work in the
-    repository is waited for.
+    Git finds the repository of `where` by itself: what writes is asked of a `Checkout`. For a
+    command that may run a program, its settings are listed first, to switch off those they name.
+    Another git at work in the repository is waited for.
     """
-    off = switched_off("" if args[0] in ONLY_LOOK else _listed_settings(where, env))
+    plumbing = args[0] in _PLUMBING and _RUN_MORE.isdisjoint(args)
+    if plumbing:
+        _check_age()
+    off = switched_off("" if plumbing or args[0] in ONLY_LOOK else _listed_settings(where, env))
     return _run(where, args, {**_alone(env), **off}, stdin)
 
 
@@ -122,6 +134,12 @@ def settings_of(where: Path, env: Mapping[str, str] | None = None) -> list[str]:
 def listed(paths: Iterable[str]) -> str:
     """Paths as git takes them with -z."""
     return "".join(f"{path}\0" for path in paths)
+
+
+@cache
+def _check_age() -> None:
+    """Refuse a git that would not take what switches hooks off. Once in a process."""
+    _listed_settings(Path("/"), None)
 
 
 def _listed_settings(where: Path, env: Mapping[str, str] | None) -> str:
@@ -165,7 +183,7 @@ def _reason(message: str) -> str:
 def _done(
     where: Path, args: tuple[str, ...], env: Mapping[str, str], stdin: bytes
 ) -> subprocess.CompletedProcess[bytes]:
-    patience = _ANSWER_S if args[0] in ONLY_LOOK | {"config", "ls-files"} else _WORK_S
+    patience = _ANSWER_S if args[0] in ONLY_LOOK | {"read-tree", "config", "ls-files"} else _WORK_S
     try:
         with os_error_as(GitError, "can't run git"), suppress(FileNotFoundError):
             return run_program("git", *args, cwd=where, env=env, stdin=stdin, patience_s=patience)

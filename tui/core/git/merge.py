@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -14,7 +14,16 @@ from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
 from tui.core.git.placing import clear, take
-from tui.core.git.snapshot import changed_paths, filtered, paths_between, put_back, tree_of
+from tui.core.git.snapshot import (
+    changed_paths,
+    commit_tree,
+    filtered,
+    paths_between,
+    put_back,
+    put_files,
+    put_in_index,
+    tree_of,
+)
 from tui.core.git.worktree import Worktree, some
 from tui.core.git.worktree_state import busy_with, changed_files, count, state_of
 from tui.core.paths import shorten
@@ -88,11 +97,50 @@ def _target(tree: Worktree) -> Checkout:
 
 
 def _merge(tree: Worktree, target: Checkout, commit: str, message: str) -> None:
+    """Make the merge, and put the files that change in their places: without any file where git
+    can do that, and both sides agree."""
+    before, own = target.git("rev-parse", "HEAD").strip(), set(changed_files(target, "no"))
+    merged = _merged(target, before, commit, message)
+    if not merged:
+        _merge_apart(tree, target, commit, message, before=before, own=own)
+        return
+    paths = {kind: _changed(target, before, merged, kind) for kind in ("A", "D", "MT")}
+    every = [path for some in paths.values() for path in some]
+    if overwritten := (*sorted(own & {*every}), *_overwritten(target, before, paths["A"])):
+        raise _replacing(target, overwritten)
+    # From here on a kill leaves what the next merge finishes.
+    target.git("update-ref", MERGING, before)
+    target.git("update-ref", "ORIG_HEAD", before)
+    placed = put_in_index(target, merged, every)
+    target.git("update-ref", "-m", f"merge {tree.name}", "HEAD", merged, before)
+    put_files(target, *placed)
+    target.git("update-ref", "-d", MERGING)
+
+
+def _merged(target: Checkout, before: str, commit: str, message: str) -> str:
+    """The merge of a commit into another, in a commit that is on no branch yet; the first one where
+    nothing else is to be merged. "" where both sides changed the same, and for a git before 2.38,
+    which needs files for it."""
+    if target.answer("merge-base", before, commit) == before:
+        return commit if target.answer("config", "--get", "merge.ff") != "false" else ""
+    tree = target.answer("merge-tree", "--write-tree", "--no-messages", before, commit)
+    return commit_tree(target, tree, [before, commit], f"{message}\n") if tree else ""
+
+
+def _replacing(target: Checkout, paths: Sequence[str]) -> GitError:
+    return GitError(
+        f"The merge would replace {some(paths)} in {shorten(target.top)}. It was "
+        "undone; nothing is lost.",
+        hint="Commit it or move it away first.",
+    )
+
+
+def _merge_apart(
+    tree: Worktree, target: Checkout, commit: str, message: str, *, before: str, own: set[str]
+) -> None:
     """Let git merge in a folder apart, which is empty: it writes the files that change, and a
     command may exchange a folder meanwhile. Then they are put in their places."""
     quietly = ("--no-edit", "--no-stat", "--no-autostash", "-m", message)
-    before, own = target.git("rev-parse", "HEAD").strip(), set(changed_files(target, "no"))
-    # From here on a kill leaves what the next merge finishes.
     target.git("update-ref", MERGING, before)
     with folder_apart(GitError) as apart:
         there = {"GIT_WORK_TREE": str(apart)}
@@ -103,18 +151,14 @@ def _merge(tree: Worktree, target: Checkout, commit: str, message: str) -> None:
             undone = _undone(tree, target, before, error, apart)
             target.git("update-ref", "-d", MERGING)
             raise undone from error
-        changed = {kind: _changed(target, before, kind) for kind in ("A", "D", "MT")}
+        changed = {kind: _changed(target, before, "HEAD", kind) for kind in ("A", "D", "MT")}
         own.intersection_update(path for paths in changed.values() for path in paths)
         if overwritten := (*sorted(own), *_overwritten(target, before, changed["A"])):
             target.git("update-ref", "-m", "holdfast: merge undone", "HEAD", before)
             target.git("read-tree", before)
             target.answer("update-index", "-q", "--refresh")
             target.git("update-ref", "-d", MERGING)
-            raise GitError(
-                f"The merge would replace {some(overwritten)} in {shorten(target.top)}. It was "
-                "undone; nothing is lost.",
-                hint="Commit it or move it away first.",
-            )
+            raise _replacing(target, overwritten)
         clear(target.top, changed["D"])
         written = (
             path for path in (*changed["A"], *changed["MT"]) if os.path.lexists(apart / path)
@@ -123,10 +167,10 @@ def _merge(tree: Worktree, target: Checkout, commit: str, message: str) -> None:
     target.git("update-ref", "-d", MERGING)
 
 
-def _changed(target: Checkout, before: str, kind: str) -> list[str]:
+def _changed(target: Checkout, before: str, after: str, kind: str) -> list[str]:
     """The paths that a merge has added (A), deleted (D) or given another content (MT)."""
     words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", f"--diff-filter={kind}")
-    return target.git(*words, before, "HEAD").split("\0")[:-1]
+    return target.git(*words, before, after).split("\0")[:-1]
 
 
 def _overwritten(target: Checkout, before: str, added: Iterable[str]) -> Iterator[str]:

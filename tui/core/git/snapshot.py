@@ -3,7 +3,7 @@ they are. Submodules and repositories inside are left alone. Blocks; all of it r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from tui.core.git.checkout import Checkout
@@ -40,34 +40,63 @@ def filtered(checkout: Checkout, paths: Iterable[str]) -> tuple[str, str] | None
     return next(((path, name) for path, name in named if name in own), None)
 
 
-def tree_of(checkout: Checkout, base: str, paths: Sequence[str]) -> str:
-    """The id of a tree of `base`, "" for no files, with the paths as they are now."""
-    with index_apart() as env:
+def tree_of(
+    checkout: Checkout,
+    base: str,
+    paths: Sequence[str],
+    env: Mapping[str, str] | None = None,
+) -> str:
+    """The id of a tree of `base`, "" for no files, with the paths as they are now. `env` may name
+    another place for new objects."""
+    with index_apart() as apart:
+        env = {**(env or {}), **apart}
         checkout.git("read-tree", base or "--empty", env=env)
         store(checkout, paths, env)
         return checkout.git("write-tree", env=env).strip()
 
 
 def commit_tree(
-    checkout: Checkout, tree: str, parents: Iterable[str], message: str, *, sign: bool = False
+    checkout: Checkout,
+    tree: str,
+    parents: Iterable[str],
+    message: str,
+    *,
+    sign: bool = False,
+    env: Mapping[str, str] | None = None,
 ) -> str:
-    """Make a commit, as the person whom git knows, or as nobody; signed by what the person's own
-    settings name. Returns its id."""
+    """Make a commit, as the person whom `env`, else git, knows, or as nobody; signed by what the
+    person's own settings name. Returns its id."""
     options = [word for one in parents if one for word in ("-p", one)]
     options += ["-S"] if sign else []
     words = ("commit-tree", tree, *options, "-F", "-")
-    return checkout.git(*words, stdin=message, env=checkout.identity()).strip()
+    return checkout.git(*words, stdin=message, env=env or checkout.identity()).strip()
 
 
 def put_back(checkout: Checkout, base: str, paths: Sequence[str]) -> None:
     """Make the paths as they are in `base`, "" for no files: in the work tree and in the index."""
+    put_files(checkout, *put_in_index(checkout, base, paths))
+
+
+def put_in_index(
+    checkout: Checkout, base: str, paths: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Make the paths in the index as they are in `base`, "" for no files. Returns those that it
+    has, and those that it doesn't."""
     entries = checkout.names("ls-tree", "-r", "-z", base or _empty_tree(checkout))
     known = {entry.partition("\t")[2]: entry for entry in entries}
-    new = [path for path in paths if path not in known]
-    clear(checkout.top, new)
-    checkout.git("update-index", "--force-remove", "-z", "--stdin", stdin=listed(new))
     old = [path for path in paths if path in known]
-    checkout.git("update-index", "-z", "--index-info", stdin=listed(map(known.__getitem__, old)))
+    new = [path for path in paths if path not in known]
+    if new:
+        checkout.git("update-index", "--force-remove", "-z", "--stdin", stdin=listed(new))
+    if old:
+        entries = [known[path] for path in old]
+        checkout.git("update-index", "-z", "--index-info", stdin=listed(entries))
+    return old, new
+
+
+def put_files(checkout: Checkout, old: Sequence[str], new: Sequence[str]) -> None:
+    """Make files as the index has them: the `old` ones are there, the `new` ones aren't."""
+    clear(checkout.top, new)
     place(checkout, old)
 
 

@@ -35,9 +35,9 @@ def store(checkout: Checkout, paths: Iterable[str], env: Mapping[str, str] | Non
     with RealFolders(checkout.top) as folders:
         sizes = {path: _size(folders, path) for path in dict.fromkeys(paths)}
         missing = [path for path, size in sizes.items() if size is None]
-        checkout.git(
-            "update-index", "--force-remove", "-z", "--stdin", stdin=listed(missing), env=env
-        )
+        if missing:
+            words = ("update-index", "--force-remove", "-z", "--stdin")
+            checkout.git(*words, stdin=listed(missing), env=env)
         for some in _in_parts(sizes):
             with folder_apart(GitError) as place:
                 for path in some:

@@ -65,6 +65,7 @@ class DaskEngine:
     """
 
     outlives = True
+    look_s = 2.0
 
     def __init__(self, address: str, slots: int = 0, *, insecure: bool = False) -> None:
         """`slots`: workers at a time, 0 for one on each thread that the cluster has now."""

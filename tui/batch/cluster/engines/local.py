@@ -27,6 +27,7 @@ class LocalEngine:
     slots: int
     logs: Path
     name: str = "local"
+    look_s: float = 0.5
     outlives: bool = False
     _started: dict[str, subprocess.Popen[bytes]] = field(
         default_factory=dict[str, "subprocess.Popen[bytes]"]

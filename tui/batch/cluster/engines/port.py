@@ -25,6 +25,8 @@ class WorkerEngine(Protocol):
     """As `--on` has it, and for the person."""
     slots: int
     """Workers that it is given at a time."""
+    look_s: float
+    """Seconds between two looks at its workers and the store."""
     outlives: bool
     """True if workers run on when the window of the run is closed."""
 

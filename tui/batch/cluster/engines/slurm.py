@@ -84,6 +84,7 @@ class SlurmEngine:
     clock: Clock = field(default_factory=SystemClock)
     name: str = "slurm"
     outlives: bool = True
+    look_s: float = 2.0
     _known: dict[str, list[_Job]] = field(default_factory=dict[str, list[_Job]])
     _old_at: float | None = None
 

@@ -81,6 +81,7 @@ class SshEngine:
     logs: Path
     clock: Clock
     outlives: bool = False
+    look_s: float = 2.0
     slots: int = field(init=False)
     _hosts: list[_Host] = field(init=False)
     _workers: dict[str, _Worker] = field(default_factory=dict[str, _Worker])
