@@ -41,12 +41,14 @@ def task_name(number: int) -> str:
 
 
 class Asked(NamedTuple):
-    """A request that the server took: when, of which task and step, by which process."""
+    """A request that the server took: when, of which task and step, by which process. `message` is
+    the id of its answer."""
 
     at: float
     task: int
     step: int
     process: str
+    message: str
 
 
 class _Steps(Script):
@@ -91,7 +93,9 @@ class TaskModel(LoopbackServer):
         port = _PORT.get()
         if port not in self._processes:
             self._processes[port] = processes.at_port(port)
-        asked = Asked(time.monotonic(), task, step, self._processes[port])
+        number = len(self.asked) + 1
+        process = self._processes[port]
+        asked = Asked(time.monotonic(), task, step, process, f"msg_{number:04}")
         self.asked.append(asked)
         self.latest[asked.process] = asked
         self.keys[_KEY.get()] += 1

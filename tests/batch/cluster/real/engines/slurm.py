@@ -50,8 +50,8 @@ while sleep 10; do
   done
 done
 """
-"""The person who looks after a cluster: a slurmctld that was killed gives numbers of jobs again, and
-takes the node that has such a job out of service."""
+"""The person who looks after a cluster: a slurmctld that was killed gives numbers of jobs again,
+and takes the node that has such a job out of service."""
 
 
 class RealSlurm:
