@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -115,6 +118,21 @@ def test_a_killed_driver_is_replaced_and_takes_what_was_done_meanwhile(
     assert lines_in(repo) == dict.fromkeys(lines_in(repo), 2)
     assert len(lines_in(repo)) == 3
     assert verified(holdfast, repo) == 3
+
+
+def test_a_worker_that_cannot_save_its_session_asks_no_model_and_says_why(
+    holdfast: Program, repo: Path, script: Callable[[str], str]
+) -> None:
+    file = tasks(repo, "- [ ] one\n")
+    words = [sys.executable, "-m", "tui", "run", file, "--practice-script", script(steps(5)), *ON]
+    limited = f"ulimit -f 16; exec {shlex.join(words)}"  # less than a session begins with
+    env = {**holdfast.env, "PYTHONDONTWRITEBYTECODE": "1"}  # no module is cut short
+    done = subprocess.run(["bash", "-c", limited], cwd=repo, env=env, check=False, timeout=60)
+    (task,) = saved(repo)
+    assert (done.returncode, task["status"]) == (1, "failed")
+    assert "Given up: 3 workers were lost" in task["message"]
+    assert "The session can't be saved" in task["message"]
+    assert git(repo, "log", "--format=%s") == "first\n"
 
 
 def end(process: Process) -> None:

@@ -50,7 +50,7 @@ from tui.core.clock import Clock
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import CredentialsError, HoldfastError, ProviderError, UsageError, os_error_as
-from tui.core.facts import RequestPaid
+from tui.core.facts import RequestPaid, StorageChanged
 from tui.core.paths import Folders, folders
 from tui.core.process_birth import born
 from tui.core.signals import heeded_signals
@@ -320,6 +320,8 @@ async def _run(
         raise RefusedError(runner.reason)
     if job.stopped:
         return
+    if job.unsaved:
+        raise StoreError(f"The session can't be saved: {job.unsaved}")
     last = await asyncio.to_thread(_last, job, planned.launch.folders, clock)
     done = {"state": "done", "spent_usd": job.spent, "requests": job.requests, "next_usd": 0.0}
     await asyncio.to_thread(lambda: job.lease.finish(last, ended="", **done))
@@ -371,6 +373,8 @@ class _Job:
     asked_usd: float = 0.0
     """The most that the answer to the last request may cost, until it is paid."""
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    unsaved: str = ""
+    """The reason why the session isn't on the disk; "" where it is."""
     waits: SharedWaits | None = None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _putting: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -408,13 +412,18 @@ class _Job:
         if isinstance(event, FromAgent) and isinstance(event.event, RequestPaid):
             usd, self.asked_usd = event.event.usd, 0.0
             self.spent = None if usd is None or self.spent is None else self.spent + usd
+        if isinstance(event, FromAgent) and isinstance(event.event, StorageChanged):
+            self.unsaved = "" if event.event.saved else event.event.detail
         _say(json.dumps(event.to_json(), ensure_ascii=True, separators=(",", ":")))
 
     async def ready(self, request: Request) -> None:
         """Return once the store has all that was done so far, and nobody can have the task
-        instead. Never returns where it is lost."""
+        instead. Never returns where it is lost, or can't be saved."""
         try:
             async with self._putting:
+                if self.unsaved:  # the store wouldn't get what is paid from now on
+                    self._end()
+                    await asyncio.Event().wait()
                 if not self.stopped:
                     await asyncio.to_thread(self._put, request)
                 await self._keep_fresh()
