@@ -91,14 +91,18 @@ async def stopped(trial: Trial) -> str:
 
 
 async def _wake(trial: Trial, one: Process) -> None:
-    began = time.monotonic()
-    gone_early = await trial.until(lambda: not trial.lives(one), trial.given.stopped)
-    if gone_early:
+    key, began = one.task.rpartition("/")[2], time.monotonic()
+    holder = trial.entries()[key].holder
+    if await trial.until(lambda: not trial.lives(one), trial.given.stopped):
         trial.asleep.discard(one.pid)
         trial.say(f"stopped: {one.task} was ended after {time.monotonic() - began:.0f} s")
         return
-    before = trial.model.latest[one.id]
+    before, now = trial.model.latest[one.id], trial.entries()[key]
     processes.signalled(one.pid, signal.SIGCONT, group=True)
+    if now.holder == holder and now.state == "running":  # nobody was there to take it
+        trial.asleep.discard(one.pid)
+        trial.say(f"stopped: {one.task} woke, and goes on, as nobody has taken its task")
+        return
     woken = time.monotonic()
     ended = await trial.until(lambda: not trial.lives(one), 60)
     trial.asleep.discard(one.pid)

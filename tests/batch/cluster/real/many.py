@@ -161,7 +161,7 @@ async def carried_out(given: argparse.Namespace, folder: Path) -> bool:
     model = TaskModel(given.delay, given.killer)
     async with model:
         key = {"ANTHROPIC_API_KEY": DRIVERS_KEY, "ANTHROPIC_BASE_URL": model.url}
-        words = [scene.python, "-P", "-m", "tui", "run", "TASKS.md", *engine.words, "--headless"]
+        words = ["holdfast", "run", "TASKS.md", *engine.words, "--headless"]
         words += ["--parallel", str(given.parallel), "--store", engine.store, "--yolo"]
         env = {**scene.env, **engine.driver_env, **key}
         driver = Driver(words, scene.repo, env, folder / "logs" / "driver.log")

@@ -58,7 +58,7 @@ class Scene:
     def env(self) -> Mapping[str, str]:
         """The environment that all begin with: none of this machine's settings or keys."""
         return {
-            "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin",
+            "PATH": f"{Path(self.python).parent}:{os.environ['PATH']}:/usr/sbin:/sbin",
             "HOME": str(self.folder / "user"),
             "LANG": "C.UTF-8",
             "TERM": "xterm-256color",
