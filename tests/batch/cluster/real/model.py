@@ -13,6 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from tests.batch.cluster.real import processes
@@ -25,7 +26,6 @@ STEPS = 5
 ANSWERS = STEPS + 1
 _TASK = re.compile(r"Do task (\d{4})\b")
 _MADE = re.compile(r"made step (\d)")
-_PORT: ContextVar[int] = ContextVar("port")
 _KEY: ContextVar[str] = ContextVar("key")
 _SUICIDE = (
     "k=$(basename $(dirname $PWD)); for p in /proc/[0-9]*; do "
@@ -33,6 +33,17 @@ _SUICIDE = (
     "kill -KILL -- -${p#/proc/} ${p#/proc/}; fi; done; "
 )
 """A command that kills the group of its own worker, where no wall hides it."""
+
+
+@dataclass
+class _Client:
+    """The other end of a connection: its port, and its process once that is known."""
+
+    port: int
+    process: str = ""
+
+
+_CLIENT: ContextVar[_Client] = ContextVar("client")
 
 
 def task_name(number: int) -> str:
@@ -75,10 +86,9 @@ class TaskModel(LoopbackServer):
         """The last request of each process."""
         self.keys: defaultdict[str, int] = defaultdict(int)
         """The requests with each API key."""
-        self._processes: dict[int, str] = {}
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        _PORT.set(writer.get_extra_info("peername")[1])
+        _CLIENT.set(_Client(writer.get_extra_info("peername")[1]))
         super()._accept(reader, writer)
 
     async def _note(self, seen: SeenRequest) -> None:
@@ -90,12 +100,10 @@ class TaskModel(LoopbackServer):
         task = next((int(found[1]) for text in texts if (found := _TASK.search(text))), 0)
         made = [int(found[1]) for text in texts if (found := _MADE.search(text))]
         step = max(made, default=0) + 1
-        port = _PORT.get()
-        if port not in self._processes:
-            self._processes[port] = processes.at_port(port)
+        client = _CLIENT.get()
+        client.process = client.process or processes.at_port(client.port)
         number = len(self.asked) + 1
-        process = self._processes[port]
-        asked = Asked(time.monotonic(), task, step, process, f"msg_{number:04}")
+        asked = Asked(time.monotonic(), task, step, client.process, f"msg_{number:04}")
         self.asked.append(asked)
         self.latest[asked.process] = asked
         self.keys[_KEY.get()] += 1
