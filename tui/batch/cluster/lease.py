@@ -261,7 +261,6 @@ class Lease:
         """Put the task's last state into the store, and hold it no longer. Raises
         LeaseLostError."""
         self._move(snapshot, patient=True, **changes)
-        self._over.set()
 
     def fail(self, why: str) -> None:
         """Give the task back after a failure that is no task's. Raises LeaseLostError."""
@@ -273,7 +272,7 @@ class Lease:
         if snapshot is not None:
             self.store.bring(snapshot.new, snapshot.repository)
         with self._moving:
-            if self.is_lost:
+            if self._over.is_set():
                 raise LeaseLostError
             if self._pending is not None:
                 self._is_ours(self.store.refs(self._ref).get(self._ref))
@@ -297,6 +296,8 @@ class Lease:
                 break
             if held:
                 self._at, self._renewed, self._pending = self._pending, before, None
+                if entry.state != "running":
+                    self._over.set()  # nothing moves it again, not even a renewal under way
                 return
         self._lose()
         raise LeaseLostError

@@ -216,7 +216,7 @@ async def _hold(job: _Job, store: TaskStore, run_commit: str, usual: Folders, cl
         if key_used := planned.launch.access.key:
             job.waits = SharedWaits(store, workplace.spec.run, key_used, clock)
         await _run(job, planned, store, clock, found)
-    if job.stopped:
+    if job.stopped and lease.is_held:
         entry = lease.stored.entry
         back: dict[str, Any] = {
             "ended": f"stopped by a signal on {entry.host}",
