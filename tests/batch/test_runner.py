@@ -451,6 +451,15 @@ async def test_A42_the_log_has_what_tools_printed(tmp_path: Path):
     assert logged.endswith("fine\n")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+async def test_A42_a_disk_that_takes_no_log_ends_no_task(tmp_path: Path):
+    full = tmp_path / ".holdfast" / "run" / "logs" / "001-1.log"
+    full.parent.mkdir(parents=True)
+    full.symlink_to("/dev/full")
+    state = await world(tmp_path, "- one\n", [say("fine")]).run()
+    assert statuses(state) == ["completed"]
+
+
 async def test_A43_a_task_found_running_is_taken_up_again(tmp_path: Path):
     w = world(tmp_path, "- one\n", [say("done")])
     await w.run()

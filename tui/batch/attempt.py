@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any, Literal, TextIO, TypeAlias
 
@@ -100,13 +100,17 @@ async def attempt(
     made = TaskAttempt(prompted=not prompt)
     parsed = ParsedPrompt(prompt, prompt) if recorded else parse("", attached=prompt)
     turn = agent.send(parsed) if prompt else agent.go_on(open_calls)
-    with await asyncio.to_thread(_opened, log) as file:
+    file = await asyncio.to_thread(_opened, log)
+    try:
         if stopping():
             return TaskAttempt("interrupted")
         async with aclosing(turn) as events:
             async for event in events:
                 _write(file, made.see(event))
                 publish(event)
+    finally:
+        with suppress(OSError):  # what a full disk didn't take is tried once more
+            file.close()
     return made
 
 

@@ -166,6 +166,24 @@ def test_a_refusal_is_no_attempt(store: TaskStore) -> None:
     assert [one.reason for one in entry.refusals] == ["another version"]
 
 
+def test_a_finished_task_is_moved_by_nobody_again(store: TaskStore, lease: Make) -> None:
+    one = lease()
+    assert taken(one)
+    one.finish(state="done")
+    for again in (one.renew, lambda: one.finish(state="waiting")):
+        with pytest.raises(LeaseLostError):
+            again()
+    assert read_task(store, REF).entry.state == "done"
+
+
+def test_a_refusal_takes_no_task_from_its_worker(store: TaskStore, lease: Make) -> None:
+    one = lease()
+    assert taken(one)
+    refuse(store, REF, "another version")
+    one.renew()
+    assert not read_task(store, REF).entry.refusals
+
+
 def test_a_cancelled_task_is_lost_to_its_worker(store: TaskStore, lease: Make) -> None:
     one = lease()
     assert taken(one)

@@ -22,6 +22,8 @@ from tui.batch.cluster.driver import PlacedRunner
 from tui.batch.cluster.entry import TaskEntry
 from tui.batch.cluster.lease import lost, read_task
 from tui.batch.cluster.task_store import StoreError, TaskStore
+from tui.batch.events import FromAgent, TaskStarted
+from tui.core.facts import StorageChanged
 
 VERSION = tui.__version__
 NO_ROOM = os.strerror(errno.ENOSPC)
@@ -212,3 +214,20 @@ def test_a_worker_that_lost_its_task_while_it_was_stopped_sends_nothing_and_ends
 def test_a_full_disk_is_known_by_the_words_of_the_system_and_of_git(said: str) -> None:
     assert is_full(said)
     assert not is_full("git fetch failed: fatal: couldn't find remote ref")
+
+
+def test_a_worker_that_cannot_save_its_session_asks_no_model_and_gives_the_task_back(
+    placed: Callable[..., Placed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = placed()
+    real = worker._Job.see  # pyright: ignore[reportPrivateUsage]
+
+    def see(job: Any, event: Any) -> None:
+        real(job, event)
+        if isinstance(event, TaskStarted):
+            real(job, FromAgent(0, StorageChanged(saved=False, detail="File too large.")))
+
+    monkeypatch.setattr(worker._Job, "see", see)  # pyright: ignore[reportPrivateUsage]
+    assert run.work() == worker.EXIT_REFUSED
+    assert (run.entry.state, run.entry.losses, run.entry.requests) == ("waiting", 1, 0)
+    assert run.entry.ended.startswith("The session can't be saved: File too large.")

@@ -100,8 +100,9 @@ def change(store: TaskStore, ref: str, found: StoredTask, **changes: Any) -> Sto
 
 
 def refuse(store: TaskStore, ref: str, reason: str) -> None:
-    """Say in the store why this machine can't take a task: that is no attempt."""
-    while not (found := read_task(store, ref)).entry.is_over:
+    """Say in the store why this machine can't take a task: that is no attempt. A task that somebody
+    works on is theirs alone."""
+    while (found := read_task(store, ref)).entry.state == "waiting":
         said = Refusal(host=socket.gethostname(), reason=reason)
         if change(store, ref, found, refusals=(*found.entry.refusals, said)[-20:]):
             return

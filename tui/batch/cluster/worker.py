@@ -52,7 +52,7 @@ from tui.batch.cluster.task_store import RUNS, TASKS, StoreError, TaskStore, who
 from tui.batch.cluster.waits import SharedWaits
 from tui.batch.cluster.workplace import TaskSnapshot, Workplace
 from tui.batch.composition import RunComposition
-from tui.batch.events import BatchEvent, TaskStarted
+from tui.batch.events import BatchEvent, FromAgent, TaskStarted
 from tui.batch.plan import RunPlan, plan
 from tui.batch.runner import Runner
 from tui.batch.state import RunFolder
@@ -60,7 +60,7 @@ from tui.core.clock import Clock
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import CredentialsError, HoldfastError, ProviderError, UsageError, os_error_as
-from tui.core.facts import Notice
+from tui.core.facts import Notice, StorageChanged
 from tui.core.git.door import GitError
 from tui.core.paths import Folders, folders
 from tui.core.process_birth import born
@@ -278,7 +278,7 @@ async def _hold(job: _Job, store: TaskStore, run_commit: str, usual: Folders, cl
         if key_used := planned.launch.access.key:
             job.waits = SharedWaits(store, workplace.spec.run, key_used, clock)
         await _run(job, planned, store, clock, found)
-    if job.stopped:
+    if job.stopped and lease.is_held:
         back = _given_back(job, "stopped by a signal")
         await asyncio.to_thread(lambda: lease.finish(**back))
         return EXIT_STOPPED
@@ -393,6 +393,8 @@ async def _run(
         raise RefusedError(runner.reason)
     if job.stopped:
         return
+    if job.unsaved:
+        raise StoreError(f"The session can't be saved: {job.unsaved}")
     try:
         kept = await asyncio.to_thread(job.workplace.keep_ignored)
     except GitError as error:
@@ -450,6 +452,8 @@ class _Job:
     requests: int = 0
     bill: TaskBill = field(default_factory=TaskBill)
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    unsaved: str = ""
+    """The reason why the session isn't on the disk; "" where it is."""
     waits: SharedWaits | None = None
     active: ActiveTask | None = None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -485,17 +489,22 @@ class _Job:
             self.runner.stop()
 
     def see(self, event: BatchEvent) -> None:
-        """Print what the run publishes."""
+        """Take in what the run publishes, and print it."""
         if isinstance(event, TaskStarted):
             self.active = ActiveTask(event.task, event.session_id)
+        if isinstance(event, FromAgent) and isinstance(event.event, StorageChanged):
+            self.unsaved = "" if event.event.saved else event.event.detail
         _tell(event)
 
     async def ready(self, request: Request) -> int:
         """Return the request's number in the bill once the store has all that was done so far, and
-        nobody can have the task instead. Never returns where it is lost."""
+        nobody can have the task instead. Never returns where it is lost, or can't be saved."""
         number = 0
         try:
             async with self._putting:
+                if self.unsaved:  # the store wouldn't get what is paid from now on
+                    self._end()
+                    await asyncio.Event().wait()
                 if not self.stopped:
                     self.requests += 1
                     number = self.bill.ask(_dearest(request, self.prices))
