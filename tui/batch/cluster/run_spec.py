@@ -33,6 +33,11 @@ _OPTIONS: Final = (
 )  # fmt: skip
 
 
+_NO_CHECKPOINTS: Final[dict[str, Any]] = {"checkpoints": {"mode": "off"}}
+"""Git has a task's files at each of its requests: a second copy of ten thousand files would take
+longer than all else that a task does."""
+
+
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A run as its workers see it. `base` is the commit that the tasks begin from, on `branch`,
     and `inside` the folder in it in which they work; `task_file` is the path of the task file from
@@ -105,7 +110,7 @@ def spec_for(
         inside="" if inside == Path() else str(inside),
         task_file=str(planned.task_file.relative_to(checkout.top)) if here else "",
         options={**chosen, **({"permission_mode": mode} if mode else {})},
-        config=_changed_settings(launch.config) | {"batch": _batch(planned)},
+        config=_changed_settings(launch.config) | {"batch": _batch(planned)} | _NO_CHECKPOINTS,
         trusts_all=launch.trust.everything,
         granted=dict(launch.trust.granted),
         identity=checkout.named_identity(),

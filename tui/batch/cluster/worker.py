@@ -25,6 +25,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+import msgspec
+
 import tui
 from tui.agent.confined_programs import confinement_of
 from tui.agent.limits import Spent
@@ -52,7 +54,7 @@ from tui.batch.cluster.task_store import RUNS, TASKS, StoreError, TaskStore, who
 from tui.batch.cluster.waits import SharedWaits
 from tui.batch.cluster.workplace import TaskSnapshot, Workplace
 from tui.batch.composition import RunComposition
-from tui.batch.events import BatchEvent, FromAgent, TaskStarted
+from tui.batch.events import BatchEvent, FromAgent, RunFinished, TaskStarted
 from tui.batch.plan import RunPlan, plan
 from tui.batch.runner import Runner
 from tui.batch.state import RunFolder
@@ -494,6 +496,8 @@ class _Job:
             self.active = ActiveTask(event.task, event.session_id)
         if isinstance(event, FromAgent) and isinstance(event.event, StorageChanged):
             self.unsaved = "" if event.event.saved else event.event.detail
+        if isinstance(event, RunFinished):
+            event = msgspec.structs.replace(event, tasks=())  # the driver has all of them
         _tell(event)
 
     async def ready(self, request: Request) -> int:
