@@ -107,7 +107,7 @@ def test_a_worker_that_stands_still_is_replaced(lease: Make, store: TaskStore) -
     assert taken(lease(clock), clock)
     assert clock.at >= 1e6
     entry = read_task(store, REF).entry
-    assert (entry.attempt, entry.losses) == (2, 1)
+    assert (entry.attempt, entry.losses.count) == (2, 1)
     with pytest.raises(LeaseLostError):
         gone.renew()
     assert said == ["lost"]
@@ -144,7 +144,7 @@ def test_a_task_that_gets_further_each_time_it_kills_its_worker_is_given_up(
         assert begun
         after = lost(store, REF, begun, "the worker was gone")
         assert after
-        assert (after.entry.losses, after.entry.losses_in_all) == (1, count)
+        assert (after.entry.losses.count, after.entry.losses.in_all) == (1, count)
         found = after
     assert found.entry.state == "given_up"
 

@@ -92,7 +92,7 @@ def test_a_machine_that_does_not_fit_refuses_and_that_is_no_attempt(
         monkeypatch.setattr(worker, "python_version", lambda: "3.99")
     assert run.work() == worker.EXIT_REFUSED
     entry = run.entry
-    assert (entry.state, entry.attempt, entry.losses, entry.requests) == ("waiting", 0, 0, 0)
+    assert (entry.state, entry.attempt, entry.losses.count, entry.requests) == ("waiting", 0, 0, 0)
     (refusal,) = entry.refusals
     python = run_spec.python_version()
     made = f"the run was made with {VERSION} and Python {python}."
@@ -130,7 +130,7 @@ def test_a_place_without_room_refuses_and_another_machine_does_the_task(
         for _ in range(4):
             assert run.work() == worker.EXIT_REFUSED
     entry = run.entry
-    assert (entry.state, entry.attempt, entry.losses) == ("waiting", 0, 0)
+    assert (entry.state, entry.attempt, entry.losses.count) == ("waiting", 0, 0)
     assert NO_ROOM in entry.refusals[-1].reason
     assert run.work() == worker.EXIT_DONE
     assert run.entry.state == "done"
@@ -151,7 +151,7 @@ def test_a_mirror_that_is_full_in_the_middle_gives_the_task_back_with_the_reason
         patch.setattr(TaskStore, "commit", full(TaskStore, "commit", second, error))
         assert run.work() == worker.EXIT_REFUSED
     entry = run.entry
-    assert (entry.state, entry.losses, entry.requests) == ("waiting", 0, 1)
+    assert (entry.state, entry.losses.count, entry.requests) == ("waiting", 0, 1)
     assert NO_ROOM in entry.ended
     assert NO_ROOM in entry.refusals[-1].reason
     assert run.work() == worker.EXIT_DONE
@@ -200,7 +200,7 @@ def test_a_worker_that_lost_its_task_while_it_was_stopped_sends_nothing_and_ends
     assert run.work() == worker.EXIT_LOST
     assert sent == [1]
     assert [one for one in run.history() if one.startswith("done")] == []
-    assert (run.entry.state, run.entry.losses, run.entry.requests) == ("waiting", 1, 1)
+    assert (run.entry.state, run.entry.losses.count, run.entry.requests) == ("waiting", 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -229,5 +229,5 @@ def test_a_worker_that_cannot_save_its_session_asks_no_model_and_gives_the_task_
 
     monkeypatch.setattr(worker._Job, "see", see)  # pyright: ignore[reportPrivateUsage]
     assert run.work() == worker.EXIT_REFUSED
-    assert (run.entry.state, run.entry.losses, run.entry.requests) == ("waiting", 1, 0)
+    assert (run.entry.state, run.entry.losses.count, run.entry.requests) == ("waiting", 1, 0)
     assert run.entry.ended.startswith("The session can't be saved: File too large.")

@@ -24,7 +24,7 @@ from tui.app.options.arguments import Options
 from tui.app.options.parser import parse
 from tui.batch.cluster.driver import PlacedRunner
 from tui.batch.cluster.engines.port import Life
-from tui.batch.cluster.entry import ActiveTask
+from tui.batch.cluster.entry import ActiveTask, Losses
 from tui.batch.cluster.lease import change, read_task, ref_of, refuse
 from tui.batch.cluster.task_store import TASKS, TaskStore
 from tui.batch.events import EventSink
@@ -206,7 +206,7 @@ async def test_machines_and_reasons_are_shown(repo: Path, size: tuple[int, int])
         assert place.row(0).endswith("starting")
         assert place.row(2).endswith("no machine")
         place.work("00001", "n1", spent_usd=0.25)
-        place.work("00002", "n2", losses=1)
+        place.work("00002", "n2", losses=Losses(count=1))
         await place.look()
         running = "running 1× $0.25 n1" if size == WIDE else "on n1"
         assert place.row(0) == f"1 ● say one {running}"
@@ -312,7 +312,13 @@ async def test_a_group_is_skipped_whole_and_one_that_starts_is_not(repo: Path) -
         assert "Tasks 3 to 4 are skipped together" in place.app.run_on.screen.notice.text
         engine.lives = dict.fromkeys(engine.lives, "ended")
         for key in ("00001", "00002"):
-            place.work(key, "n1", state="given_up", losses=3, ended="the worker was gone on n1")
+            place.work(
+                key,
+                "n1",
+                state="given_up",
+                losses=Losses(count=3),
+                ended="the worker was gone on n1",
+            )
         place.clock.advance(2)
         await until(
             place.pilot, lambda: place.app.run_on.screen.ended == "skipped the remaining tasks"
@@ -333,7 +339,7 @@ async def test_a_failed_task_runs_again_once_the_others_are_done(repo: Path) -> 
     async with placed(repo, Machines()) as place:
         given_up: dict[str, Any] = {
             "state": "given_up",
-            "losses": 3,
+            "losses": Losses(count=3),
             "ended": "the worker was gone on n1",
         }
         place.work("00001", "n1", **given_up)

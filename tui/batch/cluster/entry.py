@@ -37,18 +37,25 @@ class ActiveTask(msgspec.Struct, frozen=True):
     session: str
 
 
+class Losses(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The workers that were gone without a word: `count` since the task got further, `in_all` ever;
+    at the last one `requests` had been sent."""
+
+    count: int = 0
+    in_all: int = 0
+    requests: int = 0
+
+
 class TaskEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A task's state. `key` is its name in the run, `tasks` are the places in the task file of what
     is to be done, one after the other; `number` counts its states.
 
     `attempt` counts from 1 once somebody has it: `holder` is that worker's own name, on `host`.
-    `losses` counts the workers that were gone without a word since it got further, and
-    `losses_in_all` all of them; at the last one it had sent `lost_at` requests.
     `requests` and `spent_usd` are those of all attempts, as far as is known, the latter None where
     a price is missing; `next_usd` is the most that the answer to the last request may cost, and
     `reserved_usd` what lost attempts may have paid for such answers. The attempts together may cost
-    `cap_usd`, None for no limit. `place` is the folder of its
-    work, `head` the commit that was checked out there. `ended`: why the last attempt ended without
+    `cap_usd`, None for no limit. `place` is the folder of its work, `head` the commit that was
+    checked out there. `ended`: why the last attempt ended without
     a result, or before all its tasks were done. `cancelled`: nobody works on it any more.
     `active`: the task it was at with its last request.
     """
@@ -58,9 +65,7 @@ class TaskEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: State = "waiting"
     number: int = 0
     attempt: int = 0
-    losses: int = 0
-    losses_in_all: int = 0
-    lost_at: int = 0
+    losses: Losses = Losses()
     holder: str = ""
     host: str = ""
     requests: int = 0

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from tui.batch.cluster.entry import Refusal, TaskEntry
+from tui.batch.cluster.entry import Losses, Refusal, TaskEntry
 from tui.batch.cluster.task_store import MADE, TASKS, CommitDraft, StoreError, TaskStore
 from tui.batch.cluster.workplace import TaskSnapshot
 from tui.core.clock import Clock, SystemClock
@@ -116,14 +116,17 @@ def lost(store: TaskStore, ref: str, found: StoredTask, why: str) -> StoredTask 
 
 def _without(entry: TaskEntry, why: str) -> dict[str, Any]:
     """The changes of a task's state when its worker is gone."""
-    losses = 1 if entry.requests > entry.lost_at + 1 else entry.losses + 1
-    in_all = entry.losses_in_all + 1
+    before = entry.losses
+    losses = Losses(
+        count=1 if entry.requests > before.requests + 1 else before.count + 1,
+        in_all=before.in_all + 1,
+        requests=entry.requests,
+    )
+    ends = losses.count >= LOSSES or losses.in_all >= LOSSES_IN_ALL
     return {
-        "state": "given_up" if losses >= LOSSES or in_all >= LOSSES_IN_ALL else "waiting",
+        "state": "given_up" if ends else "waiting",
         "ended": f"{why} on {entry.host}" if entry.host else why,
         "losses": losses,
-        "losses_in_all": in_all,
-        "lost_at": entry.requests,
         "reserved_usd": entry.reserved_usd + entry.next_usd,
         "next_usd": 0.0,
         "holder": "",

@@ -143,7 +143,7 @@ def _given_up(entry: TaskEntry, tasks: Sequence[TaskState], kept: str) -> tuple[
         rest = max(0.0, rest - sum(cost or 0.0 for cost in costs)) if known else None
     failed: dict[str, Any] = {
         "status": "failed",
-        "message": f"Given up: {entry.losses_in_all} workers were lost with it; {entry.ended}.",
+        "message": f"Given up: {entry.losses.in_all} workers were lost with it; {entry.ended}.",
         "error_class": "unknown",
     }
     worked = {"attempts": entry.attempt, "cost_usd": rest, "change": kept or None}

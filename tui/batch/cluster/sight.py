@@ -93,7 +93,7 @@ class DriverSight:
             why,
             warning,
             entry.attempt,
-            entry.losses,
+            entry.losses.count,
             entry.ended,
             entry.spent_usd,
             entry.cap_usd,
