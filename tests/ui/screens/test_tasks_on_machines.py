@@ -316,7 +316,7 @@ async def test_a_group_is_skipped_whole_and_one_that_starts_is_not(repo: Path) -
                 key,
                 "n1",
                 state="given_up",
-                losses=Losses(count=3),
+                losses=Losses(count=3, in_all=3),
                 ended="the worker was gone on n1",
             )
         place.clock.advance(2)
@@ -339,7 +339,7 @@ async def test_a_failed_task_runs_again_once_the_others_are_done(repo: Path) -> 
     async with placed(repo, Machines()) as place:
         given_up: dict[str, Any] = {
             "state": "given_up",
-            "losses": Losses(count=3),
+            "losses": Losses(count=3, in_all=3),
             "ended": "the worker was gone on n1",
         }
         place.work("00001", "n1", **given_up)
@@ -440,7 +440,7 @@ async def test_ctrl_c_ends_what_the_engine_has(repo: Path) -> None:
     async with placed(repo, engine) as place:
         await place.pilot.press("ctrl+c")
         await until(place.pilot, lambda: place.app.run_on.screen.ended == "interrupted")
-        assert len(engine.cancelled) == 2
+        assert {*engine.cancelled} >= {*engine.lives}
 
 
 @pytest.mark.usefixtures("painted")
