@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.batch.cluster.budget import Budget, TaskBill
-from tui.batch.cluster.entry import TaskEntry
+from tui.batch.cluster.budget import Budget, TaskBill, lost_answers
+from tui.batch.cluster.entry import Losses, TaskEntry
 
 
 def entry(key: str, **given: Any) -> TaskEntry:
@@ -82,3 +82,16 @@ def test_an_answer_that_was_cut_off_stays_reserved() -> None:
     bill.ask(0.5)
     bill.settle(bill.ask(0.5), 0.25)
     assert (bill.spent_usd, bill.next_usd) == (0.25, 0.5)
+
+
+def test_what_lost_workers_may_have_cost_is_said() -> None:
+    entry = TaskEntry(key="00001", losses=Losses(count=1, in_all=1), reserved_usd=0.13)
+    assert lost_answers([TaskEntry(key="00002")]) == ""
+    assert lost_answers([entry]) == (
+        "One worker was lost: the answer that it waited for may be paid and missing, $0.13 in all "
+        "at most."
+    )
+    free = TaskEntry(key="00003", losses=Losses(count=1, in_all=4))
+    assert lost_answers([free]) == (
+        "4 workers were lost: of each, the answer that it waited for may be paid and missing."
+    )

@@ -66,8 +66,8 @@ def test_what_a_task_waits_for_is_said(
 
 def test_of_a_group_the_task_at_work_is_running_and_the_others_wait_for_it() -> None:
     group = waiting(
-        tasks=(3, 4, 5), state="running", host="n1", attempt=2, losses=Losses(count=1), spent_usd=0.5,
-        active=ActiveTask(4, "s"),
+        tasks=(3, 4, 5), state="running", host="n1", attempt=2, losses=Losses(count=1),
+        spent_usd=0.5, active=ActiveTask(4, "s"),
     )  # fmt: skip
     seen = sight(group, waiting(key="2", tasks=(7,), state="done"))
     places = dict(seen.tasks())

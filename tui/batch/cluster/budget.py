@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from tui.batch.cluster.entry import TaskEntry
 from tui.core.dataclass import dataclass, field
+from tui.core.formatting import money
 
 
 @dataclass(slots=True)
@@ -88,3 +89,20 @@ class Budget:
 def _known(entry: TaskEntry) -> float:
     """The money that a task has cost, and what lost attempts may have paid."""
     return (entry.spent_usd or 0.0) + entry.reserved_usd
+
+
+def lost_answers(entries: Iterable[TaskEntry]) -> str:
+    """Say in a sentence what may have been paid for nothing: the answers that lost workers waited
+    for. "" where no worker was lost."""
+    every = list(entries)
+    lost = sum(one.losses.in_all for one in every)
+    usd = sum(one.reserved_usd for one in every)
+    if not lost:
+        return ""
+    price = f", {money(usd)} in all at most" if usd else ""
+    if lost == 1:
+        return f"One worker was lost: the answer that it waited for may be paid and missing{price}."
+    return (
+        f"{lost} workers were lost: of each, the answer that it waited for may be paid and "
+        f"missing{price}."
+    )

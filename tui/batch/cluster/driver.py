@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from tui.app.options.arguments import Options
 from tui.batch.cluster import results
 from tui.batch.cluster.answering import TaskQuestions
-from tui.batch.cluster.budget import Budget
+from tui.batch.cluster.budget import Budget, lost_answers
 from tui.batch.cluster.engines.port import EngineError, Life, RestingHosts, WorkerEngine
 from tui.batch.cluster.entry import TaskEntry
 from tui.batch.cluster.lease import (
@@ -344,6 +344,8 @@ class PlacedRunner:
             await self._interrupt(book)
             await self._merge(book, everything=True)
             await self._forget(book)
+        if words := lost_answers(stored.entry for stored, _ in self._seen.values()):
+            self._say(words)
         finished = RunFinished(
             book.state.counts(),
             self.elapsed_s,
