@@ -34,7 +34,7 @@ or more often."""
 def note(checkout: Checkout, place: Path) -> None:
     """Note the files of a checkout that are new in a folder. Raises OSError."""
     place.mkdir(mode=0o700)
-    stamps = {str(path): _stamp(path) for path in _paths(checkout.top)}
+    stamps = dict(_stamped(checkout.top))
     (place / _NOTE).write_bytes(msgspec.msgpack.encode(stamps))
     shutil.copy2(checkout.git_dir / _INDEX, place)
     time.sleep(_TICK_S)
@@ -65,10 +65,11 @@ def renew(checkout: Checkout, place: Path) -> None:
     """Remove all that isn't as it was noted, in a checkout with a new folder of git's, and give it
     the index of then. `git reset --hard` then makes it whole. Raises OSError, DecodeError."""
     noted = msgspec.msgpack.decode((place / _NOTE).read_bytes(), type=dict[str, tuple[int, ...]])
-    for path in _paths(checkout.top):
-        before, now = noted.get(str(path)), _stamp(path)
+    for name, now in _stamped(checkout.top):
+        before = noted.get(name)
         if now == before:
             continue
+        path = checkout.top / name
         if not stat.S_ISDIR(now[0]):
             path.unlink()
         elif before is not None and stat.S_ISDIR(before[0]):
@@ -78,17 +79,23 @@ def renew(checkout: Checkout, place: Path) -> None:
     shutil.copy2(place / _INDEX, checkout.git_dir)
 
 
-def _paths(top: Path) -> Iterator[Path]:
-    """Yield all that is in a checkout but for git's folder, a folder before what is in it."""
-    for folder, names, files in os.walk(top):
-        if folder == str(top):
-            names[:] = [name for name in names if name != _GIT]
-        yield from (Path(folder, name) for name in (*names, *files))
-
-
-def _stamp(path: Path) -> tuple[int, ...]:
-    """The mode of a folder; of a file and a link also what changes with any change."""
-    state = path.lstat()
-    if stat.S_ISDIR(state.st_mode):
-        return (state.st_mode,)
-    return state.st_mode, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
+def _stamped(top: Path) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield the paths of all that is in a checkout, but for git's folder, each with its stamp: the
+    mode of a folder, and of a file and a link also what changes with any change. A folder comes
+    before what is in it, and may be removed then. Plain strings: there may be a hundred thousand.
+    """
+    folders = [""]
+    while folders:
+        above = folders.pop()
+        with suppress(FileNotFoundError), os.scandir(f"{top}/{above}") as entries:
+            for entry in entries:
+                path = f"{above}{entry.name}"
+                if path == _GIT:
+                    continue
+                state = entry.stat(follow_symlinks=False)
+                if stat.S_ISDIR(state.st_mode):
+                    yield path, (state.st_mode,)
+                    folders.append(f"{path}/")
+                else:
+                    more = (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+                    yield path, (state.st_mode, *more)
