@@ -67,6 +67,8 @@ def log_of(store: TaskStore, ref: str) -> list[str]:
 def placed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Placed]:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(worker, "_die_with_parent", lambda: None)
+    # it would be this very process, 20 s after a test that loses its task
+    monkeypatch.setattr(worker, "end_by_force", lambda: None)
 
     def make(*, confined: bool = False) -> Placed:
         return Placed(tmp_path, confined)
