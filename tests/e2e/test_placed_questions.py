@@ -89,7 +89,7 @@ async def test_a_driver_without_a_screen_answers_what_one_with_a_screen_left_ope
     person.on_ask = first.leave
     async with asyncio.timeout(PATIENCE_S):
         await first.run()
-        assert states(repo) == ["pending"]
+        assert states(repo) == ["running"]  # as its worker told
         assert len(person.calls) == 1
         second = await driver(repo, played, None)
         state = await second.run()

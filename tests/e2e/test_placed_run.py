@@ -193,7 +193,7 @@ def test_on_a_terminal_it_has_a_screen_and_ends_and_continues_with_it(
     repo: Path, home: Path, env: dict[str, str], script: Callable[[str], str]
 ) -> None:
     file = tasks(repo, "- [ ] one\n- [ ] two\n")
-    words = ["run", file, "--practice-script", script(steps(2, seconds=0.4)), "--on", "local"]
+    words = ["run", file, "--practice-script", script(steps(2, seconds=0.4))]
     argv = [*HOLDFAST, *words, "--parallel", "2", "--yolo"]
     with Terminal(argv, cwd=repo, env=env) as screen:
         screen.wait_for("these tasks end with this window", "2 of 2 workers", "A step.")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tui.batch.plan import RunPlan
     from tui.batch.state import RunState
     from tui.core.clock import Clock
+    from tui.core.paths import Folders
     from tui.permissions.types import Approver
     from tui.session.records import Record
 
@@ -90,6 +91,10 @@ class ControlledRunner(Protocol):
 
     def session_of(self, index: int) -> GrowingSession | None:
         """Return the session of a task that isn't one of this machine; None for all others."""
+        ...
+
+    def folders_of(self, index: int) -> Folders:
+        """Return the folders of this machine that have the session of a task, if any does."""
         ...
 
     def take_up_failed(self) -> None:

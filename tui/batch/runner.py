@@ -21,6 +21,7 @@ from tui.batch.taskfile import UNGROUPED
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.git.door import GitError
+from tui.core.paths import Folders
 
 _NO_ISOLATION = "Neither jj nor git isolates tasks here: changes made by failed tasks stay."
 
@@ -171,6 +172,11 @@ class Runner:
 
     def session_of(self, index: int) -> None:
         """The session of a task elsewhere: none, all are on this machine."""
+
+    def folders_of(self, index: int) -> Folders:
+        """Return the folders that have the session of a task: those of all."""
+        del index
+        return self.setup.folders
 
     @property
     def stopping(self) -> bool:

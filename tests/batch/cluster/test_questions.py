@@ -114,8 +114,8 @@ class Run:
     def approver(self, *, redact: bool = False) -> StoreApprover:
         return StoreApprover(self.workers_store, RUN, self.worker, self.clock, redact=redact)
 
-    def driver(self, approver: Approver) -> TaskQuestions:
-        return TaskQuestions(self.store, approver, self, FakeClock())
+    def driver(self, approver: Approver, *, told: bool = False) -> TaskQuestions:
+        return TaskQuestions(self.store, approver, self, FakeClock(), told=told)
 
     @property
     def commit(self) -> str:
@@ -199,6 +199,26 @@ async def test_the_person_is_asked_and_the_answer_reaches_the_worker(run: Run):
     shown = [event.event for event in run.events if isinstance(event, FromAgent)]
     assert [facts.awaits_person(fact) for fact in shown] == [True, False]
     assert {event.task for event in run.events if isinstance(event, FromAgent)} == {3}
+
+
+async def test_what_a_worker_tells_itself_is_told_once_and_what_is_void_by_the_driver(run: Run):
+    person = Person(Answer("once"))
+    person.may.set()
+    driver = run.driver(person, told=True)
+    asking = asyncio.ensure_future(run.approver().ask(CALL, DECISION))
+    await run.until(driver, asking.done)
+    assert asking.result().answer == "once"
+    await run.look(driver)
+    assert run.events == []
+    person.may.clear()
+    asking = asyncio.ensure_future(run.approver().ask(CALL, DECISION))
+    await run.until(driver, lambda: len(person.asked) == 2)
+    run.worker.lease.finish(state="waiting", holder="")  # its worker is gone
+    await run.look(driver)
+    shown = [event.event for event in run.events if isinstance(event, FromAgent)]
+    assert [facts.awaits_person(fact) for fact in shown] == [False]
+    await driver.close()
+    asking.cancel()
 
 
 async def test_questions_of_the_model_and_plans_reach_the_person_too(run: Run):

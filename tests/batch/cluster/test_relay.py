@@ -65,7 +65,7 @@ class Worker:
         self.said = folder / "said"
         self.clock = ManualClock()
         self.engine = LocalEngine(4, folder / "workers")
-        self.events = WorkerEvents(self.engine, self.clock, answered=answered)
+        self.events = WorkerEvents(self.engine, folder, self.clock, answered=answered)
 
     def prints(self, *lines: WireFact | FromAgent | str) -> list[BatchEvent]:
         """Let one print lines; returns the events that are told then."""

@@ -14,6 +14,7 @@ from tui.batch.placement import RunPlacement
 from tui.batch.plan import RunPlan, plan
 from tui.batch.state import RunState, Status, begin
 from tui.core.clock import Clock
+from tui.core.paths import Folders, folders
 from tui.permissions.types import Approver
 from tui.ui.tasks.run import TasksApp
 
@@ -60,6 +61,9 @@ class ScriptedRun:
 
     def session_of(self, index: int) -> None:
         pass
+
+    def folders_of(self, index: int) -> Folders:
+        return folders()
 
     def take_up_failed(self) -> None:
         raise NotImplementedError

@@ -12,7 +12,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Static, TextArea
 
-from tests.batch.test_git import git, log, make_repo
+from tests.batch.test_git import log, make_repo
 from tests.support.clock import FakeClock, ManualClock
 from tests.support.world import World
 from tests.ui.screens.driving import NARROW, WIDE, until
@@ -111,34 +111,6 @@ async def test_a_run_is_shown_from_its_beginning_to_its_end(
         assert app.run_on.screen.query_one("#status").region.bottom == size[1]
         await pilot.press("q")
     assert app.run_on.code == 0
-
-
-async def test_tasks_that_run_at_the_same_time_are_all_shown_and_open(repo: Path) -> None:
-    git(repo, "commit", "-qam", "tasks")
-    script, clock = turns("x", "x", delay_s=60) + turns("last"), ManualClock()
-    async with working(repo, script, "--parallel", "2", clock=clock) as (app, pilot):
-        await until(pilot, lambda: app.run_on.running == (0, 2) and clock.slept.count(60) == 2)
-        assert statuses(app) == ["running", "pending", "running"]
-        assert [row.split()[4] for row in rows(app) if "say" in row] == statuses(app)
-        await until(pilot, lambda: [item.text for item in items(app, UserItem)] == ["say one"])
-        await pilot.press("end", "enter")
-        await until(pilot, lambda: [item.text for item in items(app, UserItem)] == ["say three"])
-        await pilot.press("q")
-        assert "2 tasks are running." in app.run_on.screen.notice.text
-        clock.advance(60)
-        await until(pilot, lambda: app.run_on.screen.ended == "")
-        assert statuses(app) == ["completed"] * 3
-        assert [item.text for item in items(app, UserItem)] == ["say three"]  # it was chosen
-        assert [item.text for item in items(app, AssistantItem)] == ["x"]
-
-
-async def test_the_cursor_is_on_the_task_that_asks_beside_the_shown_one(repo: Path) -> None:
-    git(repo, "commit", "-qam", "tasks")
-    async with working(repo, WRITES * 2, "--parallel", "2") as (app, pilot):
-        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
-        await until(pilot, lambda: app.run_on.screen.queue.at_cursor == 2)
-        assert app.run_on.running == (0, 2)
-        assert [item.text for item in items(app, UserItem)] == ["say one"]
 
 
 async def test_f1_explains_the_keys_that_work_in_a_run_and_goes_again(repo: Path) -> None:

@@ -23,9 +23,10 @@ from tests.ui.screens.scripted_run import scripted
 from tui.app.options.arguments import Options
 from tui.app.options.parser import parse
 from tui.batch.cluster.driver import PlacedRunner
-from tui.batch.cluster.engines.port import Life
+from tui.batch.cluster.engines.port import Life, WorkerEngine
 from tui.batch.cluster.entry import ActiveTask, Losses
 from tui.batch.cluster.lease import change, read_task, ref_of, refuse
+from tui.batch.cluster.relay import WorkerEvents
 from tui.batch.cluster.task_store import TASKS, TaskStore
 from tui.batch.events import EventSink
 from tui.batch.placement import RunPlacement, TaskPlacement
@@ -101,7 +102,7 @@ class Place:
     pilot: Pilot[None]
     clock: ManualClock
     store: TaskStore
-    engine: Machines
+    engine: WorkerEngine
 
     @property
     def runner(self) -> PlacedRunner:
@@ -114,7 +115,8 @@ class Place:
         before = self.runner.placement
         self.clock.advance(2)
         await until(self.pilot, lambda: self.runner.placement is not before)
-        await until(self.pilot, lambda: 2.0 in self.clock.slept[-1:] or not self.app.run_on.live)
+        pause = self.engine.look_s
+        await until(self.pilot, lambda: pause in self.clock.slept[-1:] or not self.app.run_on.live)
         self.app.run_on.screen.redraw()
 
     def ref(self, key: str) -> str:
@@ -164,7 +166,11 @@ def repo(tmp_path: Path, own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @asynccontextmanager
 async def placed(
-    repo: Path, engine: Machines, *words: str, size: tuple[int, int] = WIDE
+    repo: Path,
+    engine: WorkerEngine,
+    *words: str,
+    size: tuple[int, int] = WIDE,
+    printed: WorkerEvents | None = None,
 ) -> AsyncGenerator[Place]:
     """The app over a run of the repository's task file on machines, after the first look."""
     options = parse(["run", "TASKS.md", "--practice", *words])
@@ -180,13 +186,15 @@ async def placed(
         clock: Clock,
         /,
     ) -> OpenedRun:
-        return PlacedRunner(planned, options, store, engine, sink, clock=clock, confined=False)
+        return PlacedRunner(
+            planned, options, store, engine, sink, clock=clock, confined=False, printed=printed
+        )
 
     app = TasksApp(plan(options), options, clock=clock, opener=opener)
     async with app.run_test(size=size) as pilot:
         place = Place(app, pilot, clock, store, engine)
         try:
-            await until(pilot, lambda: 2.0 in clock.slept)
+            await until(pilot, lambda: engine.look_s in clock.slept)
             app.run_on.screen.redraw()
             yield place
         finally:
@@ -336,7 +344,8 @@ async def test_a_skipped_task_is_taken_up_again(repo: Path) -> None:
 
 
 async def test_a_failed_task_runs_again_once_the_others_are_done(repo: Path) -> None:
-    async with placed(repo, Machines()) as place:
+    engine = Machines()
+    async with placed(repo, engine) as place:
         given_up: dict[str, Any] = {
             "state": "given_up",
             "losses": Losses(count=3, in_all=3),
@@ -347,12 +356,12 @@ async def test_a_failed_task_runs_again_once_the_others_are_done(repo: Path) -> 
         assert "failed" in place.row(0)
         await place.pilot.press("r")
         await until(place.pilot, lambda: place.app.run_on.state.tasks[0].status == "pending")
-        first = {one.split("/")[0] for one in place.engine.lives}
+        first = {one.split("/")[0] for one in engine.lives}
         for key in ("00002", "00003"):
             place.work(key, "n1", **given_up)
         place.clock.advance(2)
         await until(place.pilot, lambda: place.row(0).endswith("starting"))
-        again = [one for one in place.engine.lives if one.split("/")[0] not in first]
+        again = [one for one in engine.lives if one.split("/")[0] not in first]
         assert [one.split("/")[1] for one in again] == ["00001"]
 
 

@@ -58,11 +58,22 @@ class _OpenQuestion:
 
 
 class TaskQuestions:
-    """The questions of all tasks of a run. `read` what the store has of them, then `review` it."""
+    """The questions of all tasks of a run. `read` what the store has of them, then `review` it.
 
-    def __init__(self, store: TaskStore, approver: Approver, sink: EventSink, clock: Clock) -> None:
+    `told`: workers' own events tell that they ask and have the answer; those that are gone do not.
+    """
+
+    def __init__(
+        self,
+        store: TaskStore,
+        approver: Approver,
+        sink: EventSink,
+        clock: Clock,
+        *,
+        told: bool = False,
+    ) -> None:
         self._store, self._approver = store, approver
-        self._sink, self._clock = sink, clock
+        self._sink, self._clock, self._told = sink, clock, told
         self._seen: dict[str, tuple[str, QuestionState | None]] = {}
         """The last question of each task: its commit, and its state, None if it can't be read."""
         self._open: dict[str, _OpenQuestion] = {}
@@ -114,7 +125,8 @@ class TaskQuestions:
 
     async def _settle(self, commit: str, index: int, question: TaskQuestion, host: str) -> None:
         """Ask the person, and put the answer into the store."""
-        self._say(index, _asked(question))
+        if not self._told:
+            self._say(index, _asked(question))
         answer = await self._ask(question, index, "" if host == socket.gethostname() else host)
         message = message_of(answer_to(answer))
         ref, made = question_ref(question.run, question.key), ""
@@ -128,7 +140,10 @@ class TaskQuestions:
                     Notice(f"The answer to task {index + 1} can't be sent yet: {error}")
                 )
                 await self._clock.sleep(_AGAIN_S)
-        self._say(index, _answered(question, answer) if is_in_time else _void(question))
+        if not is_in_time:
+            self._say(index, _void(question))
+        elif not self._told:
+            self._say(index, _answered(question, answer))
 
     async def _ask(
         self, question: TaskQuestion, index: int, host: str

@@ -53,9 +53,11 @@ async def make_runner(
         await confinement.close()
     store = await asyncio.to_thread(_store, planned, options, engine)
     printed: WorkerEvents | None = None
-    if isinstance(engine, LocalEngine) and approver is None:  # a screen reads the store
+    if isinstance(engine, LocalEngine):
         # a script has no cache that the first one could write
-        printed = WorkerEvents(engine, clock, answered=planned.launch.access.practice)
+        is_script = planned.launch.access.practice
+        place = private_place(scratch_folder(options), store.address)
+        printed = WorkerEvents(engine, place, clock, answered=is_script)
     return PlacedRunner(
         planned,
         options,

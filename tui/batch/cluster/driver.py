@@ -114,7 +114,9 @@ class PlacedRunner:
         self._sink, self._clock = sink, clock
         self._confined, self._asks = confined, approver is not None
         # a run that was begun with a screen may be continued without one
-        self._questions = TaskQuestions(store, approver or RulesOnly(), sink, clock)
+        self._questions = TaskQuestions(
+            store, approver or RulesOnly(), sink, clock, told=printed is not None
+        )
         self._merging = MergeQueue(planned.worktrees)
         self._pace = LeasePace(planned.launch.config.batch.lease_s)
         self._stop = asyncio.Event()
@@ -269,7 +271,23 @@ class PlacedRunner:
         taken = key in self._taken(self.book) or self.book.state.placed is None
         if taken and self.book.task(index).session_id is not None:
             return None
-        return WorkerSession(self._store, self, key)
+        return None if self._data_of(index) else WorkerSession(self._store, self, key)
+
+    def folders_of(self, index: int) -> Folders:
+        """Return the folders of this machine that have the session of a task: those of its worker
+        until its result is taken."""
+        usual = self._planned.launch.folders
+        data = self._data_of(index)
+        return usual if data is None else Folders(data, usual.config, usual.cache, usual.log)
+
+    def _data_of(self, index: int) -> Path | None:
+        """The data folder of a task's worker whose events are told as they happen; None where its
+        session is in the store or was taken."""
+        placed, key = self.book.state.placed if self.book else None, self._key_of(index)
+        if self._printed is None or placed is None or not key or key in placed.taken:
+            return None
+        data = self._printed.place / placed.run / key / "data"
+        return data if data.is_dir() else None
 
     def last_seen(self, key: str) -> StoredTask | None:
         """Return a task as the store had it at the last look; None before that."""
@@ -340,6 +358,8 @@ class PlacedRunner:
                     await self._watch(book, placed)
             finally:
                 await self._end()
+                if self._printed is not None:  # how calls ended that workers were at
+                    await self._tell_printed(book, self._printed)
                 await self._see_end(book)
             await self._interrupt(book)
             await self._merge(book, everything=True)
@@ -517,6 +537,7 @@ class PlacedRunner:
                 case TaskStarted(task, attempt=attempt, session_id=session):
                     begun = replace(book.task(task), status="running", attempts=attempt)
                     await book.save(replace(begun, session_id=session))
+                    self._note_sight(book)  # the others of its group no longer run
                 case TaskFinished(status="interrupted"):
                     continue  # its worker ends, and gives it back
                 case TaskFinished():
@@ -632,8 +653,10 @@ class PlacedRunner:
                     self._ended[key] = seen.entry.attempt
                 del self._handles[key]
                 self._say_end(key, handle)
-                if self._printed is not None and self._printed.engine.was_killed(handle):
-                    self._let_lapse(key)
+                if self._printed is not None:
+                    self._printed.forget(key)
+                    if self._printed.engine.was_killed(handle):
+                        self._let_lapse(key)
             elif key not in self._seen:
                 continue
             elif self._seen[key][0].entry.is_over:
@@ -779,6 +802,7 @@ class PlacedRunner:
             return None
         now = self._clock.monotonic()
         seen = {key: one for key, one in self._seen.items() if key in placed.keys}
+        begun = self._printed.begun if self._printed else dict[str, int]()
         return DriverSight(
             engine=self._engine.name,
             slots=self._engine.slots,
@@ -799,6 +823,7 @@ class PlacedRunner:
             ),
             skipped=frozenset(self._skipped),
             asking=dict(self._questions.waiting),
+            at={key: task for key, task in begun.items() if key in self._handles},
             is_over=is_over,
             pausing=self.pausing,
             out_of_money=self._out_of_money,

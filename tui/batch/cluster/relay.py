@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final, get_args
 
 import msgspec
@@ -48,16 +49,27 @@ _ANSWERS: Final = (
 
 @dataclass(slots=True)
 class WorkerEvents:
-    """The events that the workers of `engine` print. `answered`: a model's answer has begun. Until
-    then one worker goes ahead, and the others read from the server's cache what it has written."""
+    """The events that the workers of `engine` print, whose folders are in `place`. `answered`: a
+    model's answer has begun. Until then one worker goes ahead, and the others read from the
+    server's cache what it has written."""
 
     engine: LocalEngine
+    place: Path
     clock: Clock
     answered: bool = False
     _first: float | None = None
     _at: dict[str, int] = field(default_factory=dict[str, int])
     """The task that each worker has begun."""
     _live: int = 0
+
+    @property
+    def begun(self) -> Mapping[str, int]:
+        """The task that each worker has come to, where it was told."""
+        return {key: task for key, task in [*self._at.items()] if task != _NONE}
+
+    def forget(self, key: str) -> None:
+        """Note that the worker of a task has ended, which may not have said so."""
+        self._at.pop(key, None)
 
     def slots(self) -> int:
         """The workers that may be at work now."""

@@ -32,7 +32,8 @@ class DriverSight:
 
     `keys` are the tasks of each key in the task file, `skipped` those that aren't to be started;
     `ended` are the running ones whose worker has ended, as the engine says. `asking` has the
-    questions of tasks that wait for the person's answer. `is_over`: the driver has ended.
+    questions of tasks that wait for the person's answer; `at` has the task that a worker has begun,
+    where it tells that at once. `is_over`: the driver has ended.
     """
 
     engine: str
@@ -46,6 +47,7 @@ class DriverSight:
     ended: Collection[str] = frozenset()
     skipped: Collection[int] = frozenset()
     asking: Mapping[int, str] = field(default_factory=dict[int, str])
+    at: Mapping[str, int] = field(default_factory=dict[str, int])
     is_over: bool = False
     pausing: bool = False
     out_of_money: bool = False
@@ -54,11 +56,15 @@ class DriverSight:
     def running(self) -> tuple[int, ...]:
         """The tasks that are being worked on."""
         at_work = (
-            _active(entry, self.keys[key])
+            self._active(key, entry)
             for key, entry in self.entries.items()
-            if entry.state == "running"
+            if entry.state == "running" or (key in self.at and not entry.is_over)
         )
         return tuple(sorted(at_work))
+
+    def _active(self, key: str, entry: TaskEntry) -> int:
+        """The task of a group that is being worked on."""
+        return self.at.get(key, _active(entry, self.keys[key]))
 
     def hosts(self) -> dict[str, int]:
         """The number of tasks that each host works on."""
@@ -73,7 +79,7 @@ class DriverSight:
         """Yield each task that isn't over with its place."""
         for key, entry in self.entries.items():
             if not entry.is_over:
-                active = _active(entry, self.keys[key])
+                active = self._active(key, entry)
                 for index in self.keys[key]:
                     yield index, self._place(key, entry, index, active)
 
@@ -146,8 +152,8 @@ class PlacedStates:
     """The state of a run with what the store says of the tasks that aren't taken yet. A task that
     has not changed stays the same object, so that only changed rows are drawn."""
 
-    _made: dict[int, tuple[TaskState, TaskEntry, TaskState]] = field(
-        default_factory=dict[int, "tuple[TaskState, TaskEntry, TaskState]"]
+    _made: dict[int, tuple[TaskState, TaskEntry, bool, TaskState]] = field(
+        default_factory=dict[int, "tuple[TaskState, TaskEntry, bool, TaskState]"]
     )
 
     def over(self, state: RunState, sight: DriverSight) -> RunState:
@@ -164,12 +170,13 @@ class PlacedStates:
 
     def _task(self, task: TaskState, entry: TaskEntry, *, running: bool) -> TaskState:
         before = self._made.get(task.index)
-        if before is not None and before[0] is task and before[1] is entry:
-            return before[2]
+        if before and before[0] is task and before[1] is entry and before[2] == running:
+            return before[3]
         shown = task
         session = entry.active.session if entry.active else None
         begun = entry.attempt > 0 and task.index <= _active(entry, entry.tasks)
-        if task.is_to_do and (running or (entry.state == "waiting" and begun)):
+        to_do = task.is_to_do or task.status == "running"  # as its worker had told
+        if to_do and (running or (entry.state == "waiting" and begun)):
             shown = replace(
                 task,
                 status="running" if running else "interrupted",
@@ -178,5 +185,5 @@ class PlacedStates:
             )
         elif task.session_id is None and (entry.is_over or begun):
             shown = replace(task, session_id=session)
-        self._made[task.index] = task, entry, shown
+        self._made[task.index] = task, entry, running, shown
         return shown

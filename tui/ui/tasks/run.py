@@ -19,7 +19,7 @@ from textual.app import App
 
 from tui.app.options.arguments import Options
 from tui.app.services import LiveSettings
-from tui.batch.command import EXIT_INTERRUPTED, exit_code, write_summary
+from tui.batch.command import EXIT_INTERRUPTED, exit_code, placed, write_summary
 from tui.batch.events import BatchEvent, FromAgent, RetryDelayed, TaskMerged, TaskStarted
 from tui.batch.placement import RunPlacement
 from tui.batch.plan import RunPlan, plan
@@ -141,7 +141,8 @@ class RunOnScreen:
 
     async def refresh(self) -> None:
         """Draw what came to the session that is followed; all else is always up to date."""
-        if self._followed is None and self._shown is not None:
+        # one that has begun with its session is drawn by its events
+        if self._followed is None and self._shown is not None and not self._session:
             self._followed = self._session_elsewhere(self._shown)
         followed = self._followed
         if followed is not None and followed.is_due:
@@ -179,6 +180,7 @@ class RunOnScreen:
         elsewhere = self._session_elsewhere(task.index)
         if elsewhere is not None:
             self._shown, self._chosen, self._followed = task.index, chosen, elsewhere
+            self._session = ""
             self.screen.notice.clear()
             await self.refresh()
             return
@@ -257,7 +259,9 @@ class RunOnScreen:
             self.runner.stop()
 
     def _past(self, task: TaskState) -> RestoredItems:
-        path = catalog.resolve(task.session_id or "", self._plan.launch.folders)
+        usual = self._plan.launch.folders
+        folders = self.runner.folders_of(task.index) if self.runner else usual
+        path = catalog.resolve(task.session_id or "", folders)
         return restored(read(path).branch)
 
     async def _once(self) -> None:
@@ -451,6 +455,7 @@ class TasksApp(ThemedApp):
 
 def open_tasks(options: Options) -> int:
     """Run `holdfast run` on a terminal and return the exit code; raises HoldfastError."""
+    options = placed(options)
     planned = plan(options)
     if not sys.stderr.isatty():
         sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one still gets the log

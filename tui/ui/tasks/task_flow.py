@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from tui.app.dialog_data import YesNoQuestion
 from tui.app.options.arguments import Options
 from tui.app.services import SessionChoice
+from tui.batch.command import placed
 from tui.batch.plan import RunPlan, plan
 from tui.batch.report import commit_words
 from tui.batch.resumption import first_record_of
@@ -96,7 +97,7 @@ class FolderRun(OfflineRun):
             path = await app.push_screen_wait(TaskPicker(services.workspace, rows))
         if path is None:
             return
-        options = services.run_options(path)
+        options = await asyncio.to_thread(placed, services.run_options(path))
         planned = await asyncio.to_thread(plan, options)
         if await app.push_screen_wait(Confirmation(_question(planned))):
             app.run_worker(_work(self._frontend, planned, options), group="run")
