@@ -86,7 +86,7 @@ def take(
     mine = tuple(task for task in state.tasks if task.index in indexes)
     checkout = Checkout.of(target)
     wanted = store.parents(commit)[1:]
-    fetch = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc")
+    fetch = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--")
     checkout.git(*fetch, str(store.mirror), *wanted, env={"GIT_ALLOW_PROTOCOL": "file"})
     began = "".join(filter(str.isdigit, state.started_at))[:14]
     for ref in filter(_refs_of(began, indexes).fullmatch, refs):

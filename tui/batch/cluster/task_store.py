@@ -30,6 +30,7 @@ from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError, os_error_as
 from tui.core.files import locked
 from tui.core.git.door import GitError, LockedError, git
+from tui.core.late_pattern import late_pattern
 from tui.session.checkpoints.scratch import remove_tree
 
 RUNS: Final = "refs/holdfast/runs/"
@@ -40,8 +41,10 @@ MADE: Final = "refs/holdfast/made/"
 _NONE: Final = "0" * 40
 _NOBODY: Final = "holdfast <holdfast@localhost>"
 _FETCH: Final = (
-    "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--update-shallow",
+    "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--update-shallow", "--",
 )  # fmt: skip
+_PARENTS: Final = late_pattern(r"tree [0-9a-f]{40}\n((?:parent [0-9a-f]{40}\n)*)")
+"""The parents of a commit as git itself reads them: a line further down may say anything."""
 _MOVED: Final = "lock ref '"
 _ABSENT: Final = ("to be a git repository", "not a git repository")
 
@@ -276,8 +279,8 @@ class TaskStore:
 
     def parents(self, commit: str) -> list[str]:
         """The parents of a commit in the mirror, which need not be there. Raises StoreError."""
-        lines = self._git("cat-file", "commit", commit).partition("\n\n")[0].splitlines()
-        return [line.removeprefix("parent ") for line in lines if line.startswith("parent ")]
+        begin = _PARENTS.match(self._git("cat-file", "commit", commit))
+        return begin[1].split()[1::2] if begin else []
 
     def files(self, commit: str, *below: str) -> dict[str, str]:
         """The ids of the files in a commit of the mirror, below some paths, by their paths. Raises

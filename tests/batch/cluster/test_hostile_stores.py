@@ -1,0 +1,68 @@
+"""Stores that somebody else may write: no word in them is an option of git, or a path outside."""
+
+from __future__ import annotations
+
+import zlib
+from hashlib import sha1
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.batch.cluster.test_results import put_run, state
+from tests.batch.test_git import git, head, make_repo
+from tests.support.clock import FakeClock
+from tui.batch.cluster.entry import TaskEntry
+from tui.batch.cluster.lease import StoredTask
+from tui.batch.cluster.results import take
+from tui.batch.cluster.task_store import StoreError, TaskStore
+from tui.core.paths import folders
+
+DONE = TaskEntry(key="1", tasks=(0,), state="done")
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TaskStore:
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    made = TaskStore.at(str(tmp_path / "store.git"), tmp_path / "mirror")
+    made.make()
+    return made
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return make_repo(tmp_path / "repo")
+
+
+def raw(store: TaskStore, kind: str, data: bytes) -> str:
+    """The id of an object that git itself would not make."""
+    whole = f"{kind} {len(data)}\0".encode() + data
+    id_ = sha1(whole).hexdigest()
+    file = store.mirror / "objects" / id_[:2] / id_[2:]
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(zlib.compress(whole))
+    return id_
+
+
+def test_no_line_of_a_commit_is_an_option_of_git(
+    store: TaskStore, repo: Path, tmp_path: Path
+) -> None:
+    put_run(store, repo)
+    mark = tmp_path / "it ran"
+    files = {"private/run/state.json": msgspec.json.encode(state()), "refs.json": b"{}"}
+    run = store.refs("refs/holdfast/runs/R")["refs/holdfast/runs/R"]
+    good = store.commit(DONE.to_message(), upon=run, works=[head(repo)], files=files)
+    first, _, message = git(store.mirror, "cat-file", "commit", good).partition("\n\n")
+    option = f"parent --upload-pack=touch '{mark}'; git-upload-pack"
+    bad = raw(store, "commit", f"{first}\n{option}\n\n{message}".encode())
+    tasks = state().tasks
+    take(store, StoredTask(bad, DONE), tasks, repo, "w", folders=folders(), clock=FakeClock())
+    assert store.parents(bad) == [run, head(repo)]
+    assert not mark.exists()
+
+
+def test_no_commit_that_a_run_names_is_an_option_of_git(store: TaskStore, tmp_path: Path) -> None:
+    mark = tmp_path / "it ran"
+    with pytest.raises(StoreError):
+        store.base(f"--upload-pack=touch '{mark}'; git-upload-pack", tmp_path / "R" / "base.git")
+    assert not mark.exists()
