@@ -9,13 +9,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.batch.cluster.test_results import put_run, state
+from tests.batch.cluster.test_results import put_run, spec, state
 from tests.batch.test_git import git, head, make_repo
 from tests.support.clock import FakeClock
 from tui.batch.cluster.entry import TaskEntry
 from tui.batch.cluster.lease import StoredTask
 from tui.batch.cluster.results import take
+from tui.batch.cluster.run_spec import spec_of
 from tui.batch.cluster.task_store import StoreError, TaskStore
+from tui.batch.cluster.workplace import Workplace
 from tui.core.paths import folders
 
 DONE = TaskEntry(key="1", tasks=(0,), state="done")
@@ -66,3 +68,28 @@ def test_no_commit_that_a_run_names_is_an_option_of_git(store: TaskStore, tmp_pa
     with pytest.raises(StoreError):
         store.base(f"--upload-pack=touch '{mark}'; git-upload-pack", tmp_path / "R" / "base.git")
     assert not mark.exists()
+
+
+@pytest.mark.parametrize("parts", [["..", "..", "outside"], ["{}"], ["../../outside"]])
+def test_no_file_of_a_task_is_put_outside_of_its_folders(
+    store: TaskStore, repo: Path, tmp_path: Path, parts: list[str]
+) -> None:
+    run, outside = put_run(store, repo), tmp_path / "outside"
+    at, mode = raw(store, "blob", b"x"), "100644"
+    for part in reversed(["data", *parts]):
+        name = f"{mode} {part.format(outside)}\0".encode()
+        at, mode = raw(store, "tree", name + bytes.fromhex(at)), "40000"
+    lost = TaskEntry(key="1", tasks=(0,), head=head(repo), place="/elsewhere")
+    who = "x <x@localhost> 1 +0000"
+    text = f"tree {at}\nauthor {who}\ncommitter {who}\n\n{lost.to_message()}"
+    bad = raw(store, "commit", text.encode())
+    Workplace(tmp_path / "place", spec(repo)).make(store, run, bad, lost)
+    assert not outside.exists()
+
+
+@pytest.mark.parametrize("name", ["inside", "task_file"])
+@pytest.mark.parametrize("path", ["/etc", "../../outside", "a//etc", "a/../../.."])
+def test_no_run_leads_out_of_the_folders_of_its_tasks(repo: Path, name: str, path: str) -> None:
+    bad = msgspec.structs.replace(spec(repo), **{name: path})
+    with pytest.raises(StoreError, match="leads out"):
+        spec_of(bad.to_message())

@@ -283,11 +283,11 @@ class TaskStore:
         return begin[1].split()[1::2] if begin else []
 
     def files(self, commit: str, *below: str) -> dict[str, str]:
-        """The ids of the files in a commit of the mirror, below some paths, by their paths. Raises
-        StoreError."""
+        """The ids of the files in a commit of the mirror, below some paths, by their paths; those
+        that lead out of a folder are passed over. Raises StoreError."""
         said = self._git("ls-tree", "-r", "-z", "--full-tree", commit, *below)
         entries = (entry.partition("\t") for entry in said.split("\0") if entry)
-        return {path: head.rpartition(" ")[2] for head, _, path in entries}
+        return {path: head.rpartition(" ")[2] for head, _, path in entries if stays_below(path)}
 
     def changes(self, old: str, new: str, below: str) -> dict[str, tuple[str, str]]:
         """The files below a folder that differ between two commits of the mirror: git's letter for
@@ -395,6 +395,11 @@ def whole_address(address: str) -> str:
             f"The store {address} can't be used.", hint="Give a path, HOST:PATH or ssh://HOST/…"
         )
     return address
+
+
+def stays_below(path: str) -> bool:
+    """True if a path that somebody else has written stays below the folder that it is joined to."""
+    return {"", ".", ".."}.isdisjoint(path.split("/"))
 
 
 def _make_bare(place: Path) -> None:
