@@ -93,3 +93,25 @@ def test_no_run_leads_out_of_the_folders_of_its_tasks(repo: Path, name: str, pat
     bad = msgspec.structs.replace(spec(repo), **{name: path})
     with pytest.raises(StoreError, match="leads out"):
         spec_of(bad.to_message())
+
+
+@pytest.mark.parametrize("room", ["logs/refs/holdfast/tasks/R", "refs/holdfast/tasks/R"])
+def test_no_link_in_a_store_leads_out_of_it(store: TaskStore, tmp_path: Path, room: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "mine").write_text("mine\n")
+    (store.mirror / room).parent.mkdir(parents=True, exist_ok=True)
+    (store.mirror / room).symlink_to(outside)
+    for name in ("mine", "new"):
+        with pytest.raises(StoreError, match="There is a link"):
+            store.move({f"refs/holdfast/tasks/R/{name}": ("", store.commit("x"))})
+    assert [path.name for path in outside.iterdir()] == ["mine"]
+    assert (outside / "mine").read_text() == "mine\n"
+
+
+def test_no_settings_of_a_store_choose_the_words_in_its_logs(store: TaskStore) -> None:
+    git(store.mirror, "config", "user.name", "x; words of theirs")
+    git(store.mirror, "config", "core.logAllRefUpdates", "always")
+    ref = "refs/holdfast/tasks/R/1"
+    assert store.move({ref: ("", store.commit("x"))})
+    assert " holdfast <holdfast@localhost> " in (store.mirror / "logs" / ref).read_text()

@@ -39,7 +39,8 @@ QUESTIONS: Final = "refs/holdfast/questions/"
 WAITS: Final = "refs/holdfast/waits/"
 MADE: Final = "refs/holdfast/made/"
 _NONE: Final = "0" * 40
-_NOBODY: Final = "holdfast <holdfast@localhost>"
+_NAME: Final = "holdfast"
+_EMAIL: Final = "holdfast@localhost"
 _FETCH: Final = (
     "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--update-shallow", "--",
 )  # fmt: skip
@@ -71,7 +72,7 @@ class CommitDraft:
         """The draft as fast-import takes it, on a ref that is moved by it."""
         text = self.message.encode()
         yield f"reset {ref}\nfrom {_NONE}\n\n".encode()
-        yield f"commit {ref}\nmark :1\ncommitter {_NOBODY} now\n".encode()
+        yield f"commit {ref}\nmark :1\ncommitter {_NAME} <{_EMAIL}> now\n".encode()
         yield b"data %d\n%s\n" % (len(text), text)
         for number, parent in enumerate(filter(None, (self.upon, *self.works))):
             yield f"{'merge' if number else 'from'} {parent}\n".encode()
@@ -160,6 +161,7 @@ class TaskStore:
         words = ("push", "-q", "--no-verify", "--atomic", *leases, self.address, *pairs)
         try:
             if self.is_here:
+                self._check_links(moves)
                 lines = (
                     f"update {ref} {new} {old or _NONE}\n" for ref, (old, new) in moves.items()
                 )
@@ -358,6 +360,17 @@ class TaskStore:
             hint="If that stays so, a git was killed there: remove that file where the store is.",
         )
 
+    def _check_links(self, refs: Iterable[str]) -> None:
+        """Refuse links by which git would write a ref, or the log that it has of it, elsewhere: who
+        may write the store may do no more than that. Raises StoreError."""
+        top = Path(os.path.realpath(self.mirror))
+        for path in (top / room / ref for ref in refs for room in ("", "logs")):
+            if Path(os.path.realpath(path)) != path:
+                raise StoreError(
+                    f"There is a link in the path {path}, which git would follow.",
+                    hint="A store has no links. If nobody knows of it, see who may write there.",
+                )
+
     @property
     def _path(self) -> str:
         _, ssh, rest = self.address.partition("ssh://")
@@ -379,9 +392,14 @@ class TaskStore:
 
 
 def _reaching() -> dict[str, str]:
-    """The variables with which git goes to a store."""
+    """The variables with which git goes to a store, whose settings name nobody in its logs."""
     ssh = shlex.join(ssh_command(alive_s=10, times=3))
-    return {"GIT_ALLOW_PROTOCOL": "file:ssh", "GIT_SSH_COMMAND": ssh}
+    return {
+        "GIT_ALLOW_PROTOCOL": "file:ssh",
+        "GIT_SSH_COMMAND": ssh,
+        "GIT_COMMITTER_NAME": _NAME,
+        "GIT_COMMITTER_EMAIL": _EMAIL,
+    }
 
 
 def whole_address(address: str) -> str:

@@ -179,7 +179,7 @@ class Checkout:
         for folder in dict.fromkeys((self.common, self.git_dir)):
             yield from (folder / name for name in _WRITTEN if (folder / name).is_symlink())
             for name in ("refs", "logs"):
-                yield from links_in(folder / name)
+                yield from _links_in(folder / name)
 
     def _is_one_of(self, checkout: Path) -> bool:
         with suppress(GitError):
@@ -201,7 +201,7 @@ class Checkout:
         return False
 
 
-def links_in(place: Path, followed: set[Path] | None = None) -> Iterator[Path]:
+def _links_in(place: Path, followed: set[Path] | None = None) -> Iterator[Path]:
     """Yield the links below a folder, which may be one itself, then those below what they lead to:
     git follows them to a ref, and to its log."""
     followed = set() if followed is None else followed
@@ -214,7 +214,7 @@ def links_in(place: Path, followed: set[Path] | None = None) -> Iterator[Path]:
     with suppress(OSError), os.scandir(place) as entries:
         for entry in entries:
             if entry.is_symlink() or entry.is_dir():
-                yield from links_in(Path(entry.path), followed)
+                yield from _links_in(Path(entry.path), followed)
 
 
 def _located(folder: Path) -> Iterator[Path]:
