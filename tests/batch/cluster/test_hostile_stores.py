@@ -14,7 +14,7 @@ from tests.batch.test_git import git, head, make_repo
 from tests.support.clock import FakeClock
 from tui.batch.cluster.entry import TaskEntry
 from tui.batch.cluster.lease import StoredTask
-from tui.batch.cluster.results import take
+from tui.batch.cluster.results import ResultError, take
 from tui.batch.cluster.run_spec import spec_of
 from tui.batch.cluster.task_store import StoreError, TaskStore
 from tui.batch.cluster.workplace import Workplace
@@ -61,6 +61,13 @@ def test_no_line_of_a_commit_is_an_option_of_git(
     take(store, StoredTask(bad, DONE), tasks, repo, "w", folders=folders(), clock=FakeClock())
     assert store.parents(bad) == [run, head(repo)]
     assert not mark.exists()
+
+
+def test_a_result_without_work_is_damaged(store: TaskStore, repo: Path) -> None:
+    files = {"private/run/state.json": msgspec.json.encode(state()), "refs.json": b"{}"}
+    bad, tasks = store.commit(DONE.to_message(), files=files), state().tasks
+    with pytest.raises(ResultError):
+        take(store, StoredTask(bad, DONE), tasks, repo, "w", folders=folders(), clock=FakeClock())
 
 
 def test_no_commit_that_a_run_names_is_an_option_of_git(store: TaskStore, tmp_path: Path) -> None:

@@ -78,14 +78,14 @@ def take(
     files = store.files(commit, _STATE, _REFS, _LOGS, f"{PACKS}/")
     if entry.state == "given_up" and _STATE not in files:  # lost before its first request
         return Result(_given_up(entry, members, ""))
-    if not {_STATE, _REFS} <= files.keys():
+    wanted = store.parents(commit)[1:]
+    if not wanted or not {_STATE, _REFS} <= files.keys():
         raise ResultError("It has no state of its tasks.")
     contents = store.read_all(files)
     state, refs = _read(contents)
     indexes = [task.index for task in members]
     mine = tuple(task for task in state.tasks if task.index in indexes)
     checkout = Checkout.of(target)
-    wanted = store.parents(commit)[1:]
     fetch = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--")
     checkout.git(*fetch, str(store.mirror), *wanted, env={"GIT_ALLOW_PROTOCOL": "file"})
     began = "".join(filter(str.isdigit, state.started_at))[:14]
