@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tests.batch.cluster.test_results import put_run, spec, state
 from tests.batch.test_git import git, head, make_repo
@@ -68,6 +69,20 @@ def test_a_result_without_work_is_damaged(store: TaskStore, repo: Path) -> None:
     bad, tasks = store.commit(DONE.to_message(), files=files), state().tasks
     with pytest.raises(ResultError):
         take(store, StoredTask(bad, DONE), tasks, repo, "w", folders=folders(), clock=FakeClock())
+
+
+@pytest.mark.parametrize("change", ["mine", "--stdin", "refs/heads/mine", "refs/$(touch x)"])
+def test_no_result_names_a_branch_of_the_person(store: TaskStore, repo: Path, change: str) -> None:
+    git(repo, "branch", "mine")
+    one = replace(state().tasks[0], status="completed", change=change)
+    there = msgspec.json.encode(replace(state(), tasks=(one,)))
+    files = {"private/run/state.json": there, "refs.json": b"{}"}
+    put_run(store, repo)
+    base, tasks = store.commit("base"), state().tasks
+    bad = store.commit(DONE.to_message(), upon=base, works=[head(repo)], files=files)
+    with pytest.raises(ResultError, match="names a change"):
+        take(store, StoredTask(bad, DONE), tasks, repo, "w", folders=folders(), clock=FakeClock())
+    assert "worktree-w" not in git(repo, "branch")
 
 
 def test_no_commit_that_a_run_names_is_an_option_of_git(store: TaskStore, tmp_path: Path) -> None:
