@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import zlib
 from hashlib import sha1
 from pathlib import Path
@@ -137,3 +139,23 @@ def test_no_settings_of_a_store_choose_the_words_in_its_logs(store: TaskStore) -
     ref = "refs/holdfast/tasks/R/1"
     assert store.move({ref: ("", store.commit("x"))})
     assert " holdfast <holdfast@localhost> " in (store.mirror / "logs" / ref).read_text()
+
+
+def test_a_store_here_fetches_nothing_that_it_lacks(
+    store: TaskStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by a git before 2.39.4 either, which doesn't know that it is to fetch nothing."""
+    real, programs, mark = shutil.which("git"), tmp_path / "programs", tmp_path / "it ran"
+    programs.mkdir()
+    (programs / "git").write_text(
+        f'#!/bin/sh\nunset GIT_NO_LAZY_FETCH\nexec "{real}" "$@"\n', encoding="utf-8"
+    )
+    (programs / "git").chmod(0o755)
+    git(store.mirror, "config", "core.repositoryFormatVersion", "1")
+    git(store.mirror, "config", "extensions.partialClone", "theirs")
+    git(store.mirror, "config", "remote.theirs.url", str(store.mirror))
+    git(store.mirror, "config", "remote.theirs.uploadpack", f"touch '{mark}'; git-upload-pack")
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    with pytest.raises(StoreError):
+        store.move({"refs/holdfast/tasks/R/1": ("", "a" * 40)})
+    assert not mark.exists()

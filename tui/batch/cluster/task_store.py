@@ -332,13 +332,14 @@ class TaskStore:
     # Git
 
     def _reach(self, *words: str, stdin: str = "") -> str:
+        env = _nobody() if self.is_here else _reaching()
         try:
-            return self._git(*words, stdin=stdin, env=_reaching())
+            return self._git(*words, stdin=stdin, env=env)
         except StoreError as error:
             path = shlex.quote(self._path)
             if isinstance(error.__cause__, LockedError):
                 self._unlock(error.__cause__.file)
-                return self._git(*words, stdin=stdin, env=_reaching())
+                return self._git(*words, stdin=stdin, env=env)
             absent = self.is_here and not (self.mirror / "HEAD").exists()
             if absent or any(one in error.message for one in _ABSENT):
                 raise NoStoreError(
@@ -391,15 +392,16 @@ class TaskStore:
             raise StoreError(error.message, hint=error.hint) from error
 
 
+def _nobody() -> dict[str, str]:
+    """The variables by which a store's settings name nobody in its logs."""
+    return {"GIT_COMMITTER_NAME": _NAME, "GIT_COMMITTER_EMAIL": _EMAIL}
+
+
 def _reaching() -> dict[str, str]:
-    """The variables with which git goes to a store, whose settings name nobody in its logs."""
+    """The variables with which git goes to a store: no git that stays in one has them, so that it
+    fetches nothing that is missing there."""
     ssh = shlex.join(ssh_command(alive_s=10, times=3))
-    return {
-        "GIT_ALLOW_PROTOCOL": "file:ssh",
-        "GIT_SSH_COMMAND": ssh,
-        "GIT_COMMITTER_NAME": _NAME,
-        "GIT_COMMITTER_EMAIL": _EMAIL,
-    }
+    return {"GIT_ALLOW_PROTOCOL": "file:ssh", "GIT_SSH_COMMAND": ssh, **_nobody()}
 
 
 def whole_address(address: str) -> str:
