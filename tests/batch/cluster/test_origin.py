@@ -116,3 +116,17 @@ def test_a_folder_that_is_made_again_has_it_again(repo: Path, tmp_path: Path) ->
     again, notes = place_of(repo, tmp_path / "again", origin=str(repo))
     assert (again.top / ".env").exists()
     assert notes == first
+
+
+def test_settings_may_have_bytes_that_are_no_text(repo: Path, tmp_path: Path) -> None:
+    config = repo / ".git" / "config"
+    config.write_bytes(config.read_bytes() + b"[test]\n\tname = M\xfcller\n")
+    top = place_of(repo, tmp_path, origin=str(repo))[0].top
+    assert b'"M\xfcller"' in (top / ".git" / "config").read_bytes()
+
+
+def test_a_link_in_the_place_of_attributes_is_not_followed(repo: Path, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("secret\n")
+    (repo / ".git" / "info" / "attributes").symlink_to(tmp_path / "key")
+    top = place_of(repo, tmp_path, origin=str(repo))[0].top
+    assert [path.name for path in (top / ".git" / "info").iterdir()] == ["exclude"]

@@ -27,6 +27,7 @@ from tui.core.facts import Fact, Notice, SubAgentEvent, WireFact
 from tui.core.messages import Usage
 
 KEY = "00003"
+TASKS = {KEY: (2,)}
 STARTED = TaskStarted(2, "g", "three", 1, "s1")
 
 
@@ -73,7 +74,7 @@ class Worker:
         self.said.write_text("".join(f"{text}\n" for text in texts))
         self.engine.put({KEY: ["work"]})
         wait(self)
-        return self.events.read()[0]
+        return self.events.read(TASKS)[0]
 
 
 @pytest.fixture
@@ -114,6 +115,25 @@ def test_the_next_worker_of_a_task_is_told_as_the_first(worker: Worker) -> None:
     assert worker.prints("Traceback", '{"type": "text_del', RUN, Notice("x"), STARTED) == [STARTED]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "5",
+        "null",
+        "[1]",
+        '"a"',
+        '{"type": []}',
+        "[" * 100_000,
+        json.dumps(FromAgent(0, facts.TextDelta("of another task")).to_json()),
+        json.dumps(TaskFinished(999, "completed", "a", 1, None, "", 1, {}, 0.5).to_json()),
+        '{"type": "text_delta", "task": [2], "text": "a"}',
+        '{"type": "subagent_event", "task": 2, "id": [], "name": "", "event": 5}',
+    ],
+)
+def test_a_line_that_a_task_has_forged_tells_nothing(worker: Worker, line: str) -> None:
+    assert worker.prints(RUN, STARTED, line, Notice("x")) == [STARTED, Notice("[3] x")]
+
+
 def test_a_line_is_told_once_it_is_whole(worker: Worker) -> None:
     log = worker.engine.logs / f"worker-{KEY}.log"
     log.parent.mkdir()
@@ -122,10 +142,10 @@ def test_a_line_is_told_once_it_is_whole(worker: Worker) -> None:
     text = json.dumps(STARTED.to_json())
     with log.open("a") as out:
         out.write(text[:9])
-    assert worker.events.read()[0] == []
+    assert worker.events.read(TASKS)[0] == []
     with log.open("a") as out:
         out.write(f"{text[9:]}\n")
-    assert worker.events.read()[0] == [STARTED]
+    assert worker.events.read(TASKS)[0] == [STARTED]
     worker.engine.drop(KEY)
     assert not log.parent.exists()
 
@@ -150,11 +170,11 @@ def test_a_look_is_due_when_a_worker_has_ended(worker: Worker) -> None:
     fifo.unlink()
     os.mkfifo(fifo)
     worker.engine.put({KEY: ["work"]})
-    assert worker.events.read()[1] is False
+    assert worker.events.read(TASKS)[1] is False
     fifo.write_text("")
     wait(worker)
-    assert worker.events.read()[1] is True
-    assert worker.events.read()[1] is False
+    assert worker.events.read(TASKS)[1] is True
+    assert worker.events.read(TASKS)[1] is False
 
 
 def wait(worker: Worker) -> None:

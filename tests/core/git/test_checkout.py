@@ -273,6 +273,34 @@ def with_excludes_elsewhere(place: Path) -> Path:
     return hostile
 
 
+def with_a_log_elsewhere(place: Path) -> Path:
+    """Git appends a line to it with each commit, which has words of the commit."""
+    hostile = new(place / "hostile")
+    (place / "profile").write_text("mine\n")
+    (hostile / ".git/logs/refs/heads/main").unlink()
+    (hostile / ".git/logs/refs/heads/main").symlink_to(place / "profile")
+    return hostile
+
+
+def with_a_log_elsewhere_by_a_second_link(place: Path) -> Path:
+    hostile = new(place / "hostile")
+    (place / "profile").write_text("mine\n")
+    (hostile / ".git/logs/refs/heads").rename(hostile / ".git/other")
+    (hostile / ".git/logs/refs/heads").symlink_to("../../other")
+    (hostile / ".git/other/loop").symlink_to("../logs/refs")
+    (hostile / ".git/other/main").unlink()
+    (hostile / ".git/other/main").symlink_to(place / "profile")
+    return hostile
+
+
+def with_messages_elsewhere(place: Path) -> Path:
+    hostile = new(place / "hostile")
+    (place / "profile").write_text("mine\n")
+    (hostile / ".git/COMMIT_EDITMSG").unlink()
+    (hostile / ".git/COMMIT_EDITMSG").symlink_to(place / "profile")
+    return hostile
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -288,6 +316,9 @@ def with_excludes_elsewhere(place: Path) -> Path:
         (with_refs_elsewhere, "leads out of the repository"),
         (with_a_branch_elsewhere, "leads out of the repository"),
         (with_excludes_elsewhere, "leads out of the repository"),
+        (with_a_log_elsewhere, "leads out of the repository"),
+        (with_a_log_elsewhere_by_a_second_link, "leads out of the repository"),
+        (with_messages_elsewhere, "leads out of the repository"),
     ],
 )
 def test_where_git_would_write_elsewhere_nothing_is_written(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.git.test_worktrees import commit, git
+from tui.core.git import door
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
 from tui.core.git.merge import merge
@@ -186,6 +189,28 @@ def test_hooks_that_settings_name_are_off_whoever_names_them() -> None:
     for name in ("mine", "theirs"):
         assert (pairs[f"hook.{name}.enabled"], pairs[f"hook.{name}.event"]) == ("false", "")
     assert "hook.mine.command" not in pairs
+
+
+@pytest.mark.parametrize(("version", "is_off"), [("2.53.1", False), ("2.54.rc1", True)])
+def test_plumbing_runs_no_hook_that_settings_name(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, is_off: bool
+) -> None:
+    """A git that says it is a newer one, and notes the keys that it is given."""
+    real, programs, given = shutil.which("git"), tmp_path / "programs", tmp_path / "given"
+    programs.mkdir()
+    (programs / "git").write_text(
+        f'#!/bin/sh\n[ "$1" = version ] && echo "git version {version}" && exit\n'
+        f'[ "$1" = update-ref ] && env > "{given}"\nexec "{real}" "$@"\n'
+    )
+    (programs / "git").chmod(0o755)
+    git(repo, "config", "hook.theirs.event", "reference-transaction")
+    git(repo, "config", "hook.theirs.command", "false")
+    here = Checkout.of(repo)
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    door.git_version.cache_clear()
+    here.git("update-ref", "refs/heads/one", here.commit())
+    door.git_version.cache_clear()
+    assert ("=hook.theirs.enabled\n" in given.read_text()) is is_off
 
 
 def test_every_setting_that_names_a_program_is_switched_off() -> None:

@@ -531,7 +531,8 @@ class PlacedRunner:
 
     async def _tell_printed(self, book: RunStore, printed: WorkerEvents) -> bool:
         """Publish what workers have printed. True if a look at the store is due."""
-        events, is_due = await asyncio.to_thread(printed.read)
+        tasks = book.state.placed.keys if book.state.placed else {}
+        events, is_due = await asyncio.to_thread(printed.read, tasks)
         for event in events:
             match event:
                 case TaskStarted(task, attempt=attempt, session_id=session):

@@ -38,12 +38,13 @@ def share(origin: Path, top: Path, branch: str, *, hooks: bool) -> None:
     here = Checkout.of(origin)
     there = top / ".git"
     with os_error_as(GitError, f"Can't bring git's settings from {origin}"):
-        with (there / "config").open("a", encoding="utf-8") as config:
-            config.writelines(_settings(here))
+        with (there / "config").open("ab") as config:
+            config.write(os.fsencode("".join(_settings(here))))
         for name in _INFO:
-            if (here.common / name).is_file():
+            place = here.common / name
+            if place.is_file() and not place.is_symlink():  # commands may not read what it leads to
                 (there / name).parent.mkdir(exist_ok=True)
-                shutil.copyfile(here.common / name, there / name)
+                shutil.copyfile(place, there / name)
         if hooks:
             _copy_hooks(here, there)
     git(top, "update-ref", "--stdin", stdin="".join(_refs(here, branch)))

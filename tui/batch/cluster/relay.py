@@ -6,7 +6,7 @@ A worker's own run is one of its tasks alone: how that began and ended is the dr
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -78,24 +78,27 @@ class WorkerEvents:
         ahead = not self.answered and now - self._first < LONGEST_WAIT_S
         return 1 if ahead else self.engine.slots
 
-    def read(self) -> tuple[list[BatchEvent], bool]:
+    def read(self, tasks: Mapping[str, Collection[int]]) -> tuple[list[BatchEvent], bool]:
         """What was printed since the last call, and True if a look at the store is due: a worker
-        has ended, or others may begin. Blocks."""
+        has ended, or others may begin. `tasks` are those of each worker, which tells of no others.
+        Blocks."""
         before, was_answered = self._live, self.answered
         self._live = self.engine.live()
         events = [
             event
             for key, line in self.engine.printed()
-            if (event := self._event(key, line)) is not None
+            if (event := self._event(key, line, tasks.get(key, ()))) is not None
         ]
         return events, self._live < before or self.answered != was_answered
 
-    def _event(self, key: str, line: bytes) -> BatchEvent | None:
+    def _event(self, key: str, line: bytes, tasks: Collection[int]) -> BatchEvent | None:
         """The event of the run that a line of a worker tells; None for none."""
         try:
             event = event_of(json.loads(line))
-        except (ValueError, KeyError, msgspec.ValidationError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return None  # words for whoever reads the log, or a line that a kill cut off
+        if isinstance(event, (*_OF_TASK.values(), FromAgent)) and event.task not in tasks:
+            return None  # an error may quote a name of a file that has lines of its own
         match event:
             case TaskStarted(task):
                 self._at[key] = task
@@ -116,16 +119,18 @@ class WorkerEvents:
 
 
 def event_of(data: dict[str, Any]) -> BatchEvent:
-    """The event that `to_json` gave. Raises ValidationError, KeyError for what is none."""
+    """The event that `to_json` gave. Raises ValidationError, KeyError, TypeError, RecursionError
+    for what is none."""
     kind = data["type"]
     if of_task := _OF_TASK.get(kind):
         return msgspec.convert(data, of_task)
     if "task" not in data:
         return msgspec.convert(data, _OF_RUN[kind])
-    return FromAgent(data["task"], _fact(data))  # pyright: ignore[reportArgumentType] - of Fact
+    return FromAgent(msgspec.convert(data["task"], int), _fact(data))  # pyright: ignore[reportArgumentType] - of Fact
 
 
 def _fact(data: dict[str, Any]) -> WireFact:
     if data["type"] == "subagent_event":
-        return SubAgentEvent(data["id"], data["name"], _fact(data["event"]))
+        named = msgspec.convert([data["id"], data["name"]], tuple[str, str])
+        return SubAgentEvent(*named, _fact(data["event"]))
     return msgspec.convert(data, _FACTS[data["type"]])

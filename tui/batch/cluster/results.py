@@ -40,8 +40,8 @@ _REFS = "refs.json"
 _LOGS = "private/run/logs/"
 _LOG = late_pattern(r"[0-9]{3,9}-(?:[0-9]{1,4}|summary)\.log")
 """The names of logs: what else a commit has could lead elsewhere."""
-
-
+_CHANGE = late_pattern(r"[0-9a-f]{40}|refs/holdfast/[A-Za-z0-9._/-]+")
+"""A commit, or where an attempt is kept: any other name would be one of the person's own."""
 _PIECE = late_pattern(r"data/sessions/((?:[A-Za-z0-9_-][A-Za-z0-9._-]*/)+[0-9]{12})")
 _OUTPUT = late_pattern(
     r"(?:private|data/outputs/[A-Za-z0-9_-][A-Za-z0-9._-]*)/tool-results/[A-Za-z0-9_-]{1,80}\.txt"
@@ -78,15 +78,17 @@ def take(
     files = store.files(commit, _STATE, _REFS, _LOGS, f"{PACKS}/")
     if entry.state == "given_up" and _STATE not in files:  # lost before its first request
         return Result(_given_up(entry, members, ""))
-    if not {_STATE, _REFS} <= files.keys():
+    wanted = store.parents(commit)[1:]
+    if not wanted or not {_STATE, _REFS} <= files.keys():
         raise ResultError("It has no state of its tasks.")
     contents = store.read_all(files)
     state, refs = _read(contents)
     indexes = [task.index for task in members]
     mine = tuple(task for task in state.tasks if task.index in indexes)
+    if any(task.change and not _CHANGE.fullmatch(task.change) for task in mine):
+        raise ResultError("It names a change that is none.")
     checkout = Checkout.of(target)
-    wanted = store.parents(commit)[1:]
-    fetch = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc")
+    fetch = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--")
     checkout.git(*fetch, str(store.mirror), *wanted, env={"GIT_ALLOW_PROTOCOL": "file"})
     began = "".join(filter(str.isdigit, state.started_at))[:14]
     for ref in filter(_refs_of(began, indexes).fullmatch, refs):

@@ -16,7 +16,7 @@ import msgspec
 
 import tui
 from tui.app.options.arguments import Options
-from tui.batch.cluster.task_store import StoreError
+from tui.batch.cluster.task_store import StoreError, stays_below
 from tui.batch.plan import RunPlan, usual_boot
 from tui.core.config import Config
 from tui.core.git.checkout import Checkout
@@ -77,11 +77,16 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def spec_of(message: str) -> RunSpec:
-    """The run that a commit's message describes. Raises StoreError."""
+    """The run that a commit's message describes. Raises StoreError, also where its tasks would work
+    elsewhere than in their own folders."""
     try:
-        return msgspec.json.decode(message.partition("\n\n")[2], type=RunSpec)
+        spec = msgspec.json.decode(message.partition("\n\n")[2], type=RunSpec)
     except msgspec.DecodeError as error:
         raise StoreError(f"The run in the store can't be read: {error}.") from error
+    for path in filter(None, (spec.inside, spec.task_file)):
+        if not stays_below(path):
+            raise StoreError(f"The run in the store leads out of its folders: {path!r}.")
+    return spec
 
 
 def python_version() -> str:

@@ -30,6 +30,7 @@ from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError, os_error_as
 from tui.core.files import locked
 from tui.core.git.door import GitError, LockedError, git
+from tui.core.late_pattern import late_pattern
 from tui.session.checkpoints.scratch import remove_tree
 
 RUNS: Final = "refs/holdfast/runs/"
@@ -38,10 +39,13 @@ QUESTIONS: Final = "refs/holdfast/questions/"
 WAITS: Final = "refs/holdfast/waits/"
 MADE: Final = "refs/holdfast/made/"
 _NONE: Final = "0" * 40
-_NOBODY: Final = "holdfast <holdfast@localhost>"
+_NAME: Final = "holdfast"
+_EMAIL: Final = "holdfast@localhost"
 _FETCH: Final = (
-    "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--update-shallow",
+    "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--update-shallow", "--",
 )  # fmt: skip
+_PARENTS: Final = late_pattern(r"tree [0-9a-f]{40}\n((?:parent [0-9a-f]{40}\n)*)")
+"""The parents of a commit as git itself reads them: a line further down may say anything."""
 _MOVED: Final = "lock ref '"
 _ABSENT: Final = ("to be a git repository", "not a git repository")
 
@@ -68,7 +72,7 @@ class CommitDraft:
         """The draft as fast-import takes it, on a ref that is moved by it."""
         text = self.message.encode()
         yield f"reset {ref}\nfrom {_NONE}\n\n".encode()
-        yield f"commit {ref}\nmark :1\ncommitter {_NOBODY} now\n".encode()
+        yield f"commit {ref}\nmark :1\ncommitter {_NAME} <{_EMAIL}> now\n".encode()
         yield b"data %d\n%s\n" % (len(text), text)
         for number, parent in enumerate(filter(None, (self.upon, *self.works))):
             yield f"{'merge' if number else 'from'} {parent}\n".encode()
@@ -157,6 +161,7 @@ class TaskStore:
         words = ("push", "-q", "--no-verify", "--atomic", *leases, self.address, *pairs)
         try:
             if self.is_here:
+                self._check_links(moves)
                 lines = (
                     f"update {ref} {new} {old or _NONE}\n" for ref, (old, new) in moves.items()
                 )
@@ -276,15 +281,15 @@ class TaskStore:
 
     def parents(self, commit: str) -> list[str]:
         """The parents of a commit in the mirror, which need not be there. Raises StoreError."""
-        lines = self._git("cat-file", "commit", commit).partition("\n\n")[0].splitlines()
-        return [line.removeprefix("parent ") for line in lines if line.startswith("parent ")]
+        begin = _PARENTS.match(self._git("cat-file", "commit", commit))
+        return begin[1].split()[1::2] if begin else []
 
     def files(self, commit: str, *below: str) -> dict[str, str]:
-        """The ids of the files in a commit of the mirror, below some paths, by their paths. Raises
-        StoreError."""
+        """The ids of the files in a commit of the mirror, below some paths, by their paths; those
+        that lead out of a folder are passed over. Raises StoreError."""
         said = self._git("ls-tree", "-r", "-z", "--full-tree", commit, *below)
         entries = (entry.partition("\t") for entry in said.split("\0") if entry)
-        return {path: head.rpartition(" ")[2] for head, _, path in entries}
+        return {path: head.rpartition(" ")[2] for head, _, path in entries if stays_below(path)}
 
     def changes(self, old: str, new: str, below: str) -> dict[str, tuple[str, str]]:
         """The files below a folder that differ between two commits of the mirror: git's letter for
@@ -327,13 +332,14 @@ class TaskStore:
     # Git
 
     def _reach(self, *words: str, stdin: str = "") -> str:
+        env = _nobody() if self.is_here else _reaching()
         try:
-            return self._git(*words, stdin=stdin, env=_reaching())
+            return self._git(*words, stdin=stdin, env=env)
         except StoreError as error:
             path = shlex.quote(self._path)
             if isinstance(error.__cause__, LockedError):
                 self._unlock(error.__cause__.file)
-                return self._git(*words, stdin=stdin, env=_reaching())
+                return self._git(*words, stdin=stdin, env=env)
             absent = self.is_here and not (self.mirror / "HEAD").exists()
             if absent or any(one in error.message for one in _ABSENT):
                 raise NoStoreError(
@@ -355,6 +361,17 @@ class TaskStore:
             hint="If that stays so, a git was killed there: remove that file where the store is.",
         )
 
+    def _check_links(self, refs: Iterable[str]) -> None:
+        """Refuse links by which git would write a ref, or the log that it has of it, elsewhere: who
+        may write the store may do no more than that. Raises StoreError."""
+        top = Path(os.path.realpath(self.mirror))
+        for path in (top / room / ref for ref in refs for room in ("", "logs")):
+            if Path(os.path.realpath(path)) != path:
+                raise StoreError(
+                    f"There is a link in the path {path}, which git would follow.",
+                    hint="A store has no links. If nobody knows of it, see who may write there.",
+                )
+
     @property
     def _path(self) -> str:
         _, ssh, rest = self.address.partition("ssh://")
@@ -375,10 +392,16 @@ class TaskStore:
             raise StoreError(error.message, hint=error.hint) from error
 
 
+def _nobody() -> dict[str, str]:
+    """The variables by which a store's settings name nobody in its logs."""
+    return {"GIT_COMMITTER_NAME": _NAME, "GIT_COMMITTER_EMAIL": _EMAIL}
+
+
 def _reaching() -> dict[str, str]:
-    """The variables with which git goes to a store."""
+    """The variables with which git goes to a store: no git that stays in one has them, so that it
+    fetches nothing that is missing there."""
     ssh = shlex.join(ssh_command(alive_s=10, times=3))
-    return {"GIT_ALLOW_PROTOCOL": "file:ssh", "GIT_SSH_COMMAND": ssh}
+    return {"GIT_ALLOW_PROTOCOL": "file:ssh", "GIT_SSH_COMMAND": ssh, **_nobody()}
 
 
 def whole_address(address: str) -> str:
@@ -392,6 +415,11 @@ def whole_address(address: str) -> str:
             f"The store {address} can't be used.", hint="Give a path, HOST:PATH or ssh://HOST/…"
         )
     return address
+
+
+def stays_below(path: str) -> bool:
+    """True if a path that somebody else has written stays below the folder that it is joined to."""
+    return {"", ".", ".."}.isdisjoint(path.split("/"))
 
 
 def _make_bare(place: Path) -> None:

@@ -23,10 +23,10 @@ from tui.core.workspace import checkout_of, worktree_of
 
 _NOBODY: Final = {"NAME": "holdfast", "EMAIL": "holdfast@localhost"}
 _WRITTEN: Final = (
-    "HEAD", "index", "packed-refs", "info", "info/exclude", "logs", "logs/HEAD", "logs/refs",
-    "worktrees",
+    "HEAD", "index", "packed-refs", "info", "info/exclude", "worktrees",
+    "COMMIT_EDITMSG", "MERGE_HEAD", "MERGE_MODE", "MERGE_MSG", "MERGE_RR", "SQUASH_MSG",
 )  # fmt: skip
-"""Paths that git writes in its folder beside objects and refs."""
+"""Paths that git writes in its folder beside objects, refs and their logs."""
 
 
 class NoCheckoutError(GitError):
@@ -178,10 +178,8 @@ class Checkout:
     def _links(self) -> Iterator[Path]:
         for folder in dict.fromkeys((self.common, self.git_dir)):
             yield from (folder / name for name in _WRITTEN if (folder / name).is_symlink())
-            if (folder / "refs").is_symlink():
-                yield folder / "refs"
-            for place, names, _ in os.walk(folder / "refs"):
-                yield from (Path(place, name) for name in names if Path(place, name).is_symlink())
+            for name in ("refs", "logs"):
+                yield from _links_in(folder / name)
 
     def _is_one_of(self, checkout: Path) -> bool:
         with suppress(GitError):
@@ -201,6 +199,22 @@ class Checkout:
             named = git(self.top, "config", "--get", "core.worktree")
             return bool(named) and Path(os.path.realpath(leads)) == self.git_dir
         return False
+
+
+def _links_in(place: Path, followed: set[Path] | None = None) -> Iterator[Path]:
+    """Yield the links below a folder, which may be one itself, then those below what they lead to:
+    git follows them to a ref, and to its log."""
+    followed = set() if followed is None else followed
+    if place.is_symlink():
+        yield place
+        real = Path(os.path.realpath(place))
+        if real in followed:
+            return
+        followed.add(real)
+    with suppress(OSError), os.scandir(place) as entries:
+        for entry in entries:
+            if entry.is_symlink() or entry.is_dir():
+                yield from _links_in(Path(entry.path), followed)
 
 
 def _located(folder: Path) -> Iterator[Path]:

@@ -62,6 +62,10 @@ _PLUMBING: Final = frozenset(
 )  # fmt: skip
 """Commands that write, too, and run nothing more, save by one of these options."""
 _RUN_MORE: Final = frozenset({"-S", "-u", "--filters", "--textconv"})
+_HOOKED: Final = frozenset({"fast-import", "read-tree", "update-ref", "write-tree"})
+"""Those of them that run hooks, which settings name from this version of git on."""
+_HOOKS_NAMED: Final = 2, 54
+_VERSION: Final = late_pattern(r"git version ([0-9]+)\.([0-9]+)")
 
 
 class GitError(HoldfastError):
@@ -112,6 +116,7 @@ def git(where: Path, *args: str, stdin: str = "", env: Mapping[str, str] | None 
     plumbing = args[0] in _PLUMBING and _RUN_MORE.isdisjoint(args)
     if plumbing:
         _check_age()
+        plumbing = args[0] not in _HOOKED or git_version() < _HOOKS_NAMED
     off = switched_off("" if plumbing or args[0] in ONLY_LOOK else _listed_settings(where, env))
     return _run(where, args, {**_alone(env), **off}, stdin)
 
@@ -149,6 +154,14 @@ def listed(paths: Iterable[str]) -> str:
 def _check_age() -> None:
     """Refuse a git that would not take what switches hooks off. Once in a process."""
     _listed_settings(Path("/"), None)
+
+
+@cache
+def git_version() -> tuple[int, int]:
+    """The beginning of git's version; one that can't be read is a new one. Once in a process;
+    raises GitError."""
+    version = _VERSION.match(_run(Path("/"), ("version",), _alone(None)))
+    return (int(version[1]), int(version[2])) if version else (999, 0)
 
 
 def _listed_settings(where: Path, env: Mapping[str, str] | None) -> str:

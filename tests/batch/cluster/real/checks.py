@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 from tests.batch.cluster.real import processes
@@ -114,8 +115,8 @@ def requests(trial: Trial, last: Mapping[str, TaskEntry]) -> Paid:
     asked: defaultdict[int, list[Asked]] = defaultdict(list)
     for one in trial.model.asked:
         asked[one.task].append(one)
-    untouched = (one.spent_usd or 0.0 for one in last.values() if one.attempt == 1)
-    answer_usd = max(untouched, default=0.0) / ANSWERS
+    untouched = [one.spent_usd or 0.0 for one in last.values() if one.attempt == 1]
+    answer_usd = median(untouched or [0.0]) / ANSWERS
     kept, lost = set(_answers(trial)), 0
     for task, mine in sorted(asked.items()):
         latest: list[str] = []

@@ -189,7 +189,7 @@ async def _given_back(trial: Trial, key: str, started: subprocess.Popen[bytes], 
     _unmount(place)
     entry = trial.entries()[key]
     trial.expect(entry.state != "running", f"{key} isn't given back by a worker without a disk")
-    trial.expect(entry.ended, f"nobody says why {key} failed without a disk")
+    trial.expect(entry.ended or entry.refusals, f"nobody says why {key} failed without a disk")
     return f"{key}: exit {started.returncode}, {entry.state}, {entry.ended[:150]}"
 
 
