@@ -473,7 +473,7 @@ async def test_lines_say_which_task_they_are_about(repo: Path):
     w, _ = world(repo, "## g\n- one 1\n## h\n- two 2\n")
     await w.run()
     lines = [line for event in w.events for line in lines_of(event, total=2, numbered=True)]
-    assert "parallel: 2 tasks at a time, each group in a git worktree" in lines
+    assert "parallel: 2 tasks at a time, each group in a checkout of its own" in lines
     assert "[1/2] g: one 1" in lines
     assert any(line.startswith("[2] » run_command printf") for line in lines)
     assert any(line.startswith("[2] done: ") and line.endswith(", to be merged") for line in lines)

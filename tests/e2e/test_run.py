@@ -471,7 +471,7 @@ def test_tasks_in_parallel_are_split_run_merged_and_refused_in_words(
 ) -> None:
     file = tasks(repo, "## a\n- [ ] one\n## b\n- [ ] two\n")
     told = holdfast("run", file, "--parallel", "2", "--dry-run", "--practice")
-    assert "parallel: 2 tasks at a time, each group in a git worktree" in told.stdout
+    assert "parallel: 2 tasks at a time, each group in a checkout of its own" in told.stdout
     turns = script(writes("same") + writes("same"))  # in whatever order: each makes the same file
     done = holdfast("run", file, "--parallel", "2", "--practice-script", turns, *ASK)
     assert [e["at_once"] for e in of_type(done.events, "run_started")] == [2]

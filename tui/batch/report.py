@@ -84,7 +84,7 @@ def _begun(event: RunStarted) -> Iterator[str]:
     line = _ISOLATION.get(event.isolation, f"isolation: {event.isolation}")
     yield f"{line}, {commit_words(event)}" if event.isolation == "git" else line
     if event.at_once > 1:
-        yield f"parallel: {event.at_once} tasks at a time, each group in a git worktree"
+        yield f"parallel: {event.at_once} tasks at a time, each group in a checkout of its own"
 
 
 def commit_words(of: RunStarted | Batch) -> str:
