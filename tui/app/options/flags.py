@@ -308,7 +308,7 @@ COMMANDS = (
             ),
             *_group(_FILES, replace(_CWD, names=("--dir", *_CWD.names)), _TRUST, *_RULES),
             *_group("Limits", *_RUN_LIMITS),
-            _flag("--parallel N", "work on N groups of tasks at a time, each in a process of its own"),
+            _flag("--parallel N", "work on N groups of tasks at a time, each in its own process"),
             _flag(
                 "--on ENGINE",
                 "place the tasks on machines: local, slurm, ssh:HOST,HOST=N, or a Dask cluster's "
