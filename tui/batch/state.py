@@ -109,6 +109,17 @@ class PlacedRun(msgspec.Struct, frozen=True, kw_only=True):
         every = (set(indexes) for key, indexes in self.keys.items() if key not in self.taken)
         return frozenset[int]().union(*every)
 
+    @property
+    def handles(self) -> dict[str, str]:
+        """The groups whose results aren't here, with the word by which an engine knows their
+        workers where it outlives a driver."""
+        return {key: f"{self.run}/{key}" for key in self.keys if key not in self.taken}
+
+    @property
+    def is_taken(self) -> bool:
+        """True if the results of all groups are here."""
+        return all(key in self.taken for key in self.keys)
+
 
 class RunState(msgspec.Struct, frozen=True, kw_only=True):
     """A run of one task file. `sha256` is of its groups and texts; `batch` is the message batch

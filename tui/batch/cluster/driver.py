@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from tui.app.options.arguments import Options
@@ -22,7 +21,6 @@ from tui.batch.cluster import results
 from tui.batch.cluster.answering import TaskQuestions
 from tui.batch.cluster.budget import Budget, lost_answers
 from tui.batch.cluster.engines.port import EngineError, Life, RestingHosts, WorkerEngine
-from tui.batch.cluster.entry import TaskEntry
 from tui.batch.cluster.lease import (
     LeasePace,
     StoredTask,
@@ -31,14 +29,12 @@ from tui.batch.cluster.lease import (
     ref_of,
 )
 from tui.batch.cluster.relay import WorkerEvents
-from tui.batch.cluster.run_spec import BOOT_FILE, STATE_FILE, TASK_FILE, boot_of, spec_for
+from tui.batch.cluster.run_in_store import groups_to_do, put_run
 from tui.batch.cluster.sight import DriverSight, PlacedStates
 from tui.batch.cluster.task_store import (
     QUESTIONS,
-    RUNS,
     TASKS,
     WAITS,
-    CommitDraft,
     StoreError,
     TaskStore,
 )
@@ -53,13 +49,10 @@ from tui.batch.plan import RunPlan
 from tui.batch.run_policy import cost_reached
 from tui.batch.run_store import RunStore
 from tui.batch.state import PlacedRun, RunFolder, RunState, TaskState, total_usage
-from tui.batch.taskfile import UNGROUPED
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import HoldfastError, UsageError, os_error_as
 from tui.core.facts import Notice
-from tui.core.files import read_small
 from tui.core.formatting import plural
-from tui.core.git.checkout import Checkout
 from tui.core.paths import Folders
 from tui.permissions.gate import RulesOnly
 from tui.permissions.types import Approver
@@ -412,9 +405,9 @@ class PlacedRunner:
                 f"The run is in the store {placed.store}.",
                 hint=f"Continue with --store {placed.store}, or forget it with --reset.",
             )
-        if placed is None or _is_taken(placed):
+        if placed is None or placed.is_taken:
             await book.take_up_added(())
-            keys = _keys(book.state, self._tried | self._skipped)
+            keys = groups_to_do(book.state, self._tried | self._skipped)
             if self.pausing and keys:
                 self._rest = "paused"
             elif not keys and any(book.task(index).is_to_do for index in self._skipped):
@@ -430,48 +423,20 @@ class PlacedRunner:
                 branch=self._planned.worktrees.branch(),
             )
             await book.note_placed(placed)  # before it is there: a kill may come between
-        self._tried.update(index for key in _handles(placed) for index in placed.keys[key])
+        self._tried.update(index for key in placed.handles for index in placed.keys[key])
         self._seen, self._begun, self._refused_before = {}, {}, {}
         # those of an earlier driver, where the engine knows them by that
-        self._handles = _handles(placed)
-        await asyncio.to_thread(self._put, book, placed)
-        return placed
-
-    def _put(self, book: RunStore, placed: PlacedRun) -> None:
-        """Put run and tasks into the store, if they aren't there. Blocks."""
-        store, run_ref = self._store, f"{RUNS}{placed.run}"
-        if run_ref in store.refs(run_ref):
-            return
-        planned = self._planned
-        near = self._engine.name == "local"
-        spec = spec_for(
-            planned,
+        self._handles = placed.handles
+        await asyncio.to_thread(
+            put_run,
+            self._store,
+            self._planned,
             self._options,
-            placed.run,
+            book.state,
             confined=self._confined,
             asks=self._asks,
-            near=near,
         )
-        files: dict[str, bytes | None] = {TASK_FILE: read_small(planned.task_file)[0]}
-        if (boot := boot_of(planned)) is not None:
-            files[BOOT_FILE] = read_small(boot)[0]
-        repository = Checkout.of(planned.target).common
-        if (repository / "shallow").exists() and not store.is_here:
-            raise StoreError(
-                "This repository is a shallow clone, and the store isn't on this machine.",
-                hint="Fetch the rest of it: git fetch --unshallow",
-            )
-        store.bring([spec.base], repository)
-        files[STATE_FILE] = msgspec.json.encode(_before(book.state))
-        drafts = [CommitDraft(spec.to_message(), works=(spec.base,), files=files)]
-        for key, indexes in placed.keys.items():
-            drafts.append(CommitDraft(TaskEntry(key=key, tasks=indexes).to_message()))
-        refs = [run_ref, *(ref_of(placed.run, key) for key in placed.keys)]
-        made = store.commits(drafts)
-        moves = {ref: ("", commit) for ref, commit in zip(refs, made, strict=True)}
-        store.keep(run_ref, made[0])
-        if not store.move(moves):
-            raise StoreError(f"The store has another run {placed.run}.")
+        return placed
 
     # Watching it
 
@@ -490,7 +455,7 @@ class PlacedRunner:
                 if one.entry.is_over and key not in self._taken(book):
                     await self._take(book, key, one)
             await self._merge(book)
-            if book.state.placed is None or _is_taken(book.state.placed):
+            if book.state.placed is None or book.state.placed.is_taken:
                 return
             self._judge_takes(book.state.placed)
             self._judge_limits()
@@ -968,7 +933,7 @@ class PlacedRunner:
         if ended and self._engine.outlives:
             placed = self.book.state.placed if self.book else None
             # also those that the engine has denied meanwhile
-            handles = {*_handles(placed).values()} if placed else set[str]()
+            handles = {*placed.handles.values()} if placed else set[str]()
             with suppress(EngineError):
                 await asyncio.to_thread(self._engine.cancel, handles)
         await self.close()
@@ -1010,7 +975,7 @@ class PlacedRunner:
                 self._say(refusal)
             else:
                 await book.forget_worktree(name)
-        if book.state.placed is not None and _is_taken(book.state.placed):
+        if book.state.placed is not None and book.state.placed.is_taken:
             await book.note_placed(None)
             # what of it is unmerged or unread can still be looked at
             kept = self._keeps or any(map(_may_be_looked_at, book.state.tasks))
@@ -1049,42 +1014,6 @@ def _below(refs: Mapping[str, str], room: str) -> dict[str, str]:
 
 def _named(tasks: Sequence[int]) -> str:
     return f"task{'s' * (len(tasks) > 1)} {', '.join(str(one + 1) for one in sorted(tasks))}"
-
-
-def _handles(placed: PlacedRun) -> dict[str, str]:
-    """The tasks whose results aren't here, with the word by which an engine knows their workers
-    where it outlives a driver."""
-    return {key: f"{placed.run}/{key}" for key in placed.keys if key not in placed.taken}
-
-
-def _is_taken(placed: PlacedRun) -> bool:
-    """True if the results of all tasks are here."""
-    return all(key in placed.taken for key in placed.keys)
-
-
-def _keys(state: RunState, tried: Collection[int]) -> dict[str, tuple[int, ...]]:
-    """The groups of tasks that are to be done and were not `tried`, by the names that they have in
-    the store: tasks of a group share a session, and one above the first heading is on its own. A
-    group waits for what of it has to be merged first."""
-    groups: dict[tuple[int, int], list[int]] = {}
-    waits = {_group_of(task) for task in state.tasks if task.status == "unmerged"}
-    for task in state.tasks:
-        if task.is_to_do and task.index not in tried and _group_of(task) not in waits:
-            groups.setdefault(_group_of(task), []).append(task.index)
-    return {f"{indexes[0] + 1:05}": tuple(indexes) for indexes in groups.values()}
-
-
-def _group_of(task: TaskState) -> tuple[int, int]:
-    return (task.section, task.index if task.group == UNGROUPED else -1)
-
-
-def _before(state: RunState) -> RunState:
-    """The state with which workers begin: what a killed driver saw running isn't theirs."""
-    tasks = (
-        replace(task, status="pending") if task.status == "running" else task
-        for task in state.tasks
-    )
-    return replace(state, placed=None, tasks=tuple(tasks))
 
 
 def _finished(task: TaskState) -> TaskFinished:
