@@ -430,7 +430,8 @@ def test_each_task_is_done_once_and_merged_once_whatever_the_engine_does(
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@pytest.mark.timeout(600)
+@settings(max_examples=8)
 @given(st.integers(0, 10**6))
 def test_so_it_is_by_any_chance(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     check(play(tmp_path_factory.mktemp("faults"), seed, 3, 0.3, None), 3)
@@ -454,7 +455,8 @@ def test_no_more_is_paid_than_was_reserved(tmp_path: Path, seed: int, limit: flo
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@pytest.mark.timeout(600)
+@settings(max_examples=8)
 @given(st.integers(0, 10**6), st.sampled_from([0.7, 1.5, 3.0]))
 def test_so_it_is_with_any_limit(
     tmp_path_factory: pytest.TempPathFactory, seed: int, limit: float
