@@ -17,6 +17,7 @@ import math
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -72,6 +73,7 @@ def enter() -> None:
     apart = ["--net", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child"]
     inside = [sys.executable, "-m", "tests.batch.cluster.real.many", *sys.argv[1:]]
     os.environ[_INSIDE] = "1"
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background ignores Ctrl+C
     os.execvp("unshare", ["unshare", *rights, *apart, "--", *inside])
 
 
