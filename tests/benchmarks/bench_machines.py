@@ -25,7 +25,7 @@ CPU_S = 1.0
 """A task, on a quiet machine."""
 FEW, MANY = 12, 96
 FLAT = 1.1
-"""What a task costs among many, over what it costs among few."""
+"""The cost of a task among many, over its cost among few."""
 BASE_MB, DRIVER_MB = 60, 150
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a placed run when one thing goes wrong, with simulated workers and time."""
+"""Placed runs in which one thing goes wrong, with simulated workers and time."""
 
 from __future__ import annotations
 

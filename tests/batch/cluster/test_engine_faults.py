@@ -46,20 +46,20 @@ DEAREST_USD = 0.5
 
 @dataclass
 class Machines:
-    """What the simulated workers do, and what was seen of them."""
+    """The simulated workers, and all that was seen of them."""
 
     world: World
     address: str
     folder: Path
     steps: int
     faults: float
-    """How likely each fault is."""
+    """The likelihood of each fault."""
     deadly: int = 0
     """The requests after which each worker of the first task is killed; 0 for none."""
     meanwhile: list[tuple[float, Callable[[], object]]] = field(
         default_factory=list[tuple[float, Callable[[], object]]]
     )
-    """What happens here at which time, the next one last."""
+    """Things that happen here, each with its time, the next one last."""
     paid_usd: float = 0.0
     wrong: list[str] = field(default_factory=list[str])
 
@@ -171,7 +171,7 @@ class Machines:
 
 @dataclass
 class _Worker:
-    """What a lease tells its holder."""
+    """The holder of a simulated lease."""
 
     program: Program
 

@@ -1,16 +1,15 @@
-"""What workers of this machine print, told again by the driver as the events of the run."""
+"""Lines that workers of this machine print, told again by the driver as events of the run."""
 
 from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
-from tests.support.clock import PATIENCE_S, ManualClock
+from tests.support.clock import ManualClock
 from tui.batch.cluster.engines.local import LocalEngine
 from tui.batch.cluster.relay import LONGEST_WAIT_S, WorkerEvents, event_of
 from tui.batch.events import (
@@ -72,8 +71,7 @@ class Worker:
         """Let one print lines; returns the events that are told then."""
         texts = [one if isinstance(one, str) else json.dumps(one.to_json()) for one in lines]
         self.said.write_text("".join(f"{text}\n" for text in texts))
-        self.engine.put({KEY: ["work"]})
-        wait(self)
+        wait(self.engine.put({KEY: ["work"]})[KEY])
         return self.events.read(TASKS)[0]
 
 
@@ -169,16 +167,14 @@ def test_a_look_is_due_when_a_worker_has_ended(worker: Worker) -> None:
     fifo = worker.said
     fifo.unlink()
     os.mkfifo(fifo)
-    worker.engine.put({KEY: ["work"]})
+    handle = worker.engine.put({KEY: ["work"]})[KEY]
     assert worker.events.read(TASKS)[1] is False
     fifo.write_text("")
-    wait(worker)
+    wait(handle)
     assert worker.events.read(TASKS)[1] is True
     assert worker.events.read(TASKS)[1] is False
 
 
-def wait(worker: Worker) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while worker.engine.live():
-        assert time.monotonic() < until
-        time.sleep(0.01)
+def wait(handle: str) -> None:
+    """Wait until the process of a worker has ended, and leave its end for the engine to see."""
+    os.waitid(os.P_PID, int(handle.rpartition(":")[2]), os.WEXITED | os.WNOWAIT)

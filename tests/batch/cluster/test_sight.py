@@ -13,7 +13,7 @@ from tui.batch.state import RunState, TaskState
 
 
 def sight(*entries: TaskEntry, **facts: Any) -> DriverSight:
-    """What a driver has of tasks, each with its key."""
+    """The tasks that a driver has seen, each with its key."""
     usual: dict[str, Any] = {
         "engine": "slurm",
         "slots": 2,

@@ -131,7 +131,7 @@ class World:
         self.events.append(event)
 
     def state(self, *tasks: TaskState, placed: PlacedRun | None = None) -> None:
-        """What an earlier program left: these tasks in the place of those of the file."""
+        """Leave a run as an earlier program did: these tasks in the place of those of the file."""
         new = begin(self.file, read_tasks(self.file), now="2026-11-30T09:00:00Z")
         own = {task.index: task for task in tasks}
         every = tuple(own.get(task.index, task) for task in new.tasks)

@@ -14,7 +14,7 @@ from tui.batch.cluster.lease import StoredTask
 from tui.batch.cluster.task_store import TaskStore
 from tui.batch.cluster.worker_session import WorkerSession
 
-FOLDER = "data/sessions/work/20261130T090000Z-"
+FOLDER = "data/sessions/repo/20261130T090000Z-"
 
 
 def line(number: int) -> bytes:

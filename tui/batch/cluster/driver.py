@@ -131,7 +131,7 @@ class PlacedRunner:
         self._tried: set[int] = set()
         self._failures, self._keeps = 0, False
         self._paid: dict[int, float] = {}
-        """What tasks had cost before they were put into the store again."""
+        """The cost of tasks before they were put into the store again."""
         self._cut: dict[str, list[int]] = {}
         """The limits that groups have reached, with the tasks that they were at."""
         self.book: RunStore | None = None
@@ -950,7 +950,7 @@ class PlacedRunner:
                 self._sink.show(_finished(cut))
 
     def _spent(self, book: RunStore, index: int) -> float | None:
-        """What the group that begins with a task has cost so far; 0 for the others in a group."""
+        """The cost so far of the group that begins with a task; 0 for the others in a group."""
         keys = book.state.placed.keys if book.state.placed else {}
         first = next((key for key, indexes in keys.items() if indexes[0] == index), "")
         return self._seen[first][0].entry.spent_usd if first in self._seen else 0.0

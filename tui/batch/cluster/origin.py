@@ -1,5 +1,5 @@
-"""What a task's folder gets from the checkout that the run began in, where that is on the same
-machine: what a worktree of it has. Blocks.
+"""Files and settings for a task's folder, from the checkout that the run began in where that is on
+the same machine: all that a worktree of it would have. Blocks.
 
 The folder has a git folder of its own, so that it can be lost and made again; what a repository
 has for all its worktrees is brought there.

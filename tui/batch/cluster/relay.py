@@ -1,4 +1,4 @@
-"""What workers of this machine print, told again as the events of the run.
+"""Lines that workers of this machine print, told again as the events of the run.
 
 A worker's own run is one of its tasks alone: how that began and ended is the driver's to say.
 """
@@ -79,9 +79,9 @@ class WorkerEvents:
         return 1 if ahead else self.engine.slots
 
     def read(self, tasks: Mapping[str, Collection[int]]) -> tuple[list[BatchEvent], bool]:
-        """What was printed since the last call, and True if a look at the store is due: a worker
-        has ended, or others may begin. `tasks` are those of each worker, which tells of no others.
-        Blocks."""
+        """Return the events printed since the last call, and True if a look at the store is due: a
+        worker has ended, or others may begin. `tasks` are those of each worker, which tells of no
+        others. Blocks."""
         before, was_answered = self._live, self.answered
         self._live = self.engine.live()
         events = [

@@ -27,8 +27,8 @@ _NOTE: Final = "note"
 _INDEX: Final = "index"
 _GIT: Final = ".git"
 _TICK_S: Final = 0.02
-"""What changes later than that has another time: the clock of files ticks a hundred times a second,
-or more often."""
+"""A change after that has another time: the clock of files ticks a hundred times a second, or more
+often."""
 
 
 def note(checkout: Checkout, place: Path) -> None:

@@ -95,7 +95,7 @@ class TaskStore:
     address: str
     mirror: Path
     notes: list[str] = field(default_factory=list[str], compare=False)
-    """What was done about the store, in sentences that nobody has said yet."""
+    """Sentences on what was done about the store that nobody has said yet."""
 
     @classmethod
     def at(cls, address: str, folder: Path) -> TaskStore:

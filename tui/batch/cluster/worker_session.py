@@ -25,7 +25,7 @@ class WorkerSession:
     """Follows the session of the task that is `key` in the store.
 
     `records` are those that were read, and `begun` counts how often they began afresh: with another
-    session, or where the worker wrote this one anew.
+    session, or where the worker wrote this one again from its start.
     """
 
     def __init__(self, store: TaskStore, tasks: StoredTasks, key: str) -> None:

@@ -63,7 +63,7 @@ _PLUMBING: Final = frozenset(
 """Commands that write, too, and run nothing more, save by one of these options."""
 _RUN_MORE: Final = frozenset({"-S", "-u", "--filters", "--textconv"})
 _HOOKED: Final = frozenset({"fast-import", "read-tree", "update-ref", "write-tree"})
-"""Those of them that run hooks, which settings name from this version of git on."""
+"""The ones that run hooks, which settings name from this version of git on."""
 _HOOKS_NAMED: Final = 2, 54
 _VERSION: Final = late_pattern(r"git version ([0-9]+)\.([0-9]+)")
 

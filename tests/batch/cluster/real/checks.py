@@ -1,4 +1,4 @@
-"""What has to be true at the end of a run under faults, whatever happened to it."""
+"""Checks of a run under faults at its end: they hold whatever happened to it."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ _ENGINES: Mapping[str, Callable[[Scene], RealEngine]] = {
 
 
 def arguments() -> argparse.Namespace:
-    """What is asked for."""
+    """The arguments of the command line."""
     parser = argparse.ArgumentParser(prog="many")
     parser.add_argument("--engine", choices=_ENGINES, required=True)
     numbers = {"tasks": 500, "files": 10_000, "parallel": 4, "lease": 30, "seed": 1}
@@ -197,7 +197,7 @@ async def carried_out(given: argparse.Namespace, folder: Path) -> bool:
 
 
 async def prove_missing_store(trial: Trial) -> None:
-    """Where the run can't make the store, it says how to."""
+    """Check that a run says how to make a store that it can't make itself."""
     if not trial.engine.makes_store:
         trial.driver.start()
         await trial.until(lambda: trial.driver.ended() is not None, 60)

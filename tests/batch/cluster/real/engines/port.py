@@ -13,7 +13,7 @@ class RealEngine(Protocol):
     """An engine with daemons of its own, in the harness's namespace."""
 
     words: Sequence[str]
-    """What `run` gets for it, without the store."""
+    """The words that `run` gets for it, without the store."""
     store: str
     """The store's address."""
     repository: Path
@@ -59,5 +59,5 @@ class RealEngine(Protocol):
         ...
 
     def jobs(self) -> Sequence[str]:
-        """What the engine still has to do."""
+        """The work that the engine still has."""
         ...
