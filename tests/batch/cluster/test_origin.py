@@ -1,4 +1,4 @@
-"""Files and settings of a task's folder on this machine, from the checkout that the run began in."""
+"""Files and settings of a task's folder here, from the checkout that the run began in."""
 
 from __future__ import annotations
 
