@@ -13,9 +13,6 @@ from typing import Final
 
 from tui.batch.cluster.lease import StoredTask
 from tui.batch.cluster.question import (
-    AskedCall,
-    AskedPlan,
-    AskedQuestions,
     QuestionError,
     QuestionState,
     TaskQuestion,
@@ -38,6 +35,7 @@ from tui.core.facts import (
     QuestionAsked,
 )
 from tui.core.questions import PlanReview, UserAnswers, answer_json, padded, question_json
+from tui.permissions.asked import Answered, AskedCall, AskedPlan, AskedQuestions
 from tui.permissions.types import Answer, Approver
 from tui.tools.ask_user import AskUser
 from tui.tools.present_plan import PresentPlan
@@ -145,9 +143,7 @@ class TaskQuestions:
         elif not self._told:
             self._say(index, _answered(question, answer))
 
-    async def _ask(
-        self, question: TaskQuestion, index: int, host: str
-    ) -> Answer | UserAnswers | PlanReview:
+    async def _ask(self, question: TaskQuestion, index: int, host: str) -> Answered:
         task = f"task {index + 1} on {host}" if host else f"task {index + 1}"
 
         def named(agent: str) -> str:
@@ -185,7 +181,7 @@ def _asked(question: TaskQuestion) -> Fact:
             return QuestionAsked("", PresentPlan.name, ())
 
 
-def _answered(question: TaskQuestion, answer: Answer | UserAnswers | PlanReview) -> Fact:
+def _answered(question: TaskQuestion, answer: Answered) -> Fact:
     match question.asked, answer:
         case AskedCall(call), Answer():
             return PermissionAnswered(

@@ -12,10 +12,6 @@ from typing import Final, Protocol, TypeVar
 
 from tui.batch.cluster.lease import Lease, LeaseLostError
 from tui.batch.cluster.question import (
-    Asked,
-    AskedCall,
-    AskedPlan,
-    AskedQuestions,
     QuestionError,
     TaskAnswer,
     TaskQuestion,
@@ -29,6 +25,7 @@ from tui.core.clock import Clock
 from tui.core.dataclass import replace
 from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.core.redaction import mask
+from tui.permissions.asked import Asked, AskedCall, AskedPlan, AskedQuestions
 from tui.permissions.types import Answer, Call, Decision
 
 T = TypeVar("T")

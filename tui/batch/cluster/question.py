@@ -16,40 +16,14 @@ import msgspec
 from tui.batch.cluster.entry import TaskEntry
 from tui.batch.cluster.task_store import QUESTIONS
 from tui.core.errors import HoldfastError
-from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.core.redaction import mask_values
-from tui.core.text_cleaning import one_line, visible
-from tui.permissions.types import Answer, Call, Decision
+from tui.permissions.asked import Answered, Asked, summary_of
 
 T = TypeVar("T")
 
 
 class QuestionError(HoldfastError):
     """A commit in the store isn't a question, or its answer isn't one."""
-
-
-class AskedCall(msgspec.Struct, frozen=True, tag="call"):
-    """A call that the rules leave open."""
-
-    call: Call
-    decision: Decision
-
-
-class AskedQuestions(msgspec.Struct, frozen=True, tag="questions"):
-    """The model's own questions; `agent` is the sub-agent that asks."""
-
-    questions: tuple[UserQuestion, ...]
-    agent: str
-
-
-class AskedPlan(msgspec.Struct, frozen=True, tag="plan"):
-    """A plan for approval."""
-
-    title: str
-    plan: str
-
-
-Asked: TypeAlias = AskedCall | AskedQuestions | AskedPlan
 
 
 class TaskQuestion(msgspec.Struct, frozen=True, kw_only=True, tag="asked"):
@@ -74,14 +48,7 @@ class TaskQuestion(msgspec.Struct, frozen=True, kw_only=True, tag="asked"):
     @property
     def summary(self) -> str:
         """The question in a line, safe to draw."""
-        match self.asked:
-            case AskedCall(call):
-                text = f"{call.tool}({call.subject})"
-            case AskedQuestions(questions):
-                text = " ".join(one.text for one in questions)
-            case AskedPlan(title):
-                text = f"a plan to approve: {title}"
-        return one_line(visible(text))
+        return summary_of(self.asked)
 
 
 class TaskAnswer(msgspec.Struct, frozen=True, tag="answered"):
@@ -110,7 +77,7 @@ def question_ref(run: str, key: str) -> str:
     return f"{QUESTIONS}{run}/{key}"
 
 
-def answer_to(answer: Answer | UserAnswers | PlanReview) -> TaskAnswer:
+def answer_to(answer: Answered) -> TaskAnswer:
     """The state of a question that was answered."""
     return TaskAnswer(msgspec.to_builtins(answer))
 

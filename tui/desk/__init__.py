@@ -1,0 +1,1 @@
+"""One desk for many sessions, on this machine and on others."""
