@@ -60,7 +60,7 @@ async def put(asked: Asked, approver: Approver) -> Answered:
 
 
 def answer_of(asked: Asked, data: Any) -> Answered:
-    """The answer to a question, from plain data. Raises msgspec.ValidationError for what is none."""
+    """The answer to a question, from plain data. Raises msgspec.ValidationError."""
     match asked:
         case AskedCall():
             return msgspec.convert(data, Answer)

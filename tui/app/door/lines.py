@@ -5,8 +5,8 @@ each open question; from then on each change of them. With `Watch` it gets the c
 `RecordEnd`, then facts. Up to the record that `RecordEnd` names, the session's file has everything;
 the facts that follow tell what isn't in it yet, then what happens, as it happens.
 
-The same lines go over ssh (`holdfast serve --stdio`), where the other end can't read the file: there
-`RecordLines` bring it.
+The same lines go over ssh (`holdfast serve --stdio`), where the other end can't read the file:
+there `RecordLines` bring it.
 
 A watcher's request has a number of its own choice, and is answered by one `Received` with it. One
 that is sent again, since the line was cut before the answer came, has no second effect.
@@ -102,7 +102,8 @@ class RecordEnd(_Line, frozen=True, tag="record_end"):
 
 
 class RecordLines(_Line, frozen=True, tag="record_lines"):
-    """Lines of the session's file, as they are there. With `afresh` all that came before is void."""
+    """Lines of the session's file, as they are there. With `afresh` all that came before is
+    void."""
 
     lines: tuple[str, ...] = ()
     afresh: bool = False

@@ -34,7 +34,7 @@ from tui.core.facts import (
     QuestionAnswered,
     QuestionAsked,
 )
-from tui.core.questions import PlanReview, UserAnswers, answer_json, padded, question_json
+from tui.core.questions import UserAnswers, answer_json, padded, question_json
 from tui.permissions.asked import Answered, AskedCall, AskedPlan, AskedQuestions
 from tui.permissions.types import Answer, Approver
 from tui.tools.ask_user import AskUser
