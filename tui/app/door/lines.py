@@ -1,6 +1,6 @@
 """The lines between the process that has a session open, its owner, and those who watch it.
 
-One line is one JSON object. A watcher connects and gets `Hello`, `Status` and an `AskedLine` for
+One line is one JSON object. A watcher connects and gets `Hello`, `SessionStatus` and an `AskedLine` for
 each open question; from then on each change of them. With `Watch` it gets the conversation too:
 `RecordEnd`, then facts. Up to the record that `RecordEnd` names, the session's file has everything;
 the facts that follow tell what isn't in it yet, then what happens, as it happens.
@@ -8,7 +8,7 @@ the facts that follow tell what isn't in it yet, then what happens, as it happen
 The same lines go over ssh (`holdfast serve --stdio`), where the other end can't read the file:
 there `RecordLines` bring it.
 
-A watcher's request has a number of its own choice, and is answered by one `Received` with it. One
+A watcher's request has a number of its own choice, and is answered by one `RequestOutcome` with it. One
 that is sent again, since the line was cut before the answer came, has no second effect.
 """
 
@@ -65,7 +65,7 @@ class Hello(_Line, frozen=True, tag="hello"):
     kind: OwnerKind = "none"
 
 
-class Status(_Line, frozen=True, tag="status"):
+class SessionStatus(_Line, frozen=True, tag="status"):
     """How it is with the session now. `detail` says what it does or waits for, in a few words;
     `since` is the time of the last change of `state`; `unsaved` says why its steps can't be written
     just now."""
@@ -115,7 +115,7 @@ class FactLine(_Line, frozen=True, tag="fact"):
     fact: dict[str, Any]
 
 
-class Said(_Line, frozen=True, tag="said"):
+class OwnerNotice(_Line, frozen=True, tag="notice"):
     """Something that the owner's front end said, and that need not stay."""
 
     text: str
@@ -123,7 +123,7 @@ class Said(_Line, frozen=True, tag="said"):
     hint: str = ""
 
 
-class Received(_Line, frozen=True, tag="received"):
+class RequestOutcome(_Line, frozen=True, tag="outcome"):
     """The answer to the request with this number. `outcome`: a prompt was sent, joined the turn, or
     waits in the queue; all else was done; or it was refused, for the reason in `text`."""
 
@@ -172,14 +172,14 @@ class StopTurn(_Line, frozen=True, tag="stop"):
 
 FromOwner: TypeAlias = (
     Hello
-    | Status
+    | SessionStatus
     | AskedLine
     | Settled
     | RecordEnd
     | RecordLines
     | FactLine
-    | Said
-    | Received
+    | OwnerNotice
+    | RequestOutcome
     | Ended
 )
 ToOwner: TypeAlias = Watch | SendPrompt | GiveAnswer | StopTurn
