@@ -1,15 +1,15 @@
 """The lines between the process that has a session open, its owner, and those who watch it.
 
-One line is one JSON object. A watcher connects and gets `Hello`, `SessionStatus` and an `AskedLine` for
-each open question; from then on each change of them. With `Watch` it gets the conversation too:
+One line is one JSON object. A watcher connects and gets `Hello`, `SessionStatus` and an `AskedLine`
+for each open question; from then on each change of them. With `Watch` it gets the conversation too:
 `RecordEnd`, then facts. Up to the record that `RecordEnd` names, the session's file has everything;
 the facts that follow tell what isn't in it yet, then what happens, as it happens.
 
 The same lines go over ssh (`holdfast serve --stdio`), where the other end can't read the file:
 there `RecordLines` bring it.
 
-A watcher's request has a number of its own choice, and is answered by one `RequestOutcome` with it. One
-that is sent again, since the line was cut before the answer came, has no second effect.
+A watcher's request has a number of its own choice, and is answered by one `RequestOutcome` with it.
+One that is sent again, since the line was cut before the answer came, has no second effect.
 """
 
 from __future__ import annotations
@@ -95,8 +95,7 @@ class Settled(_Line, frozen=True, tag="settled"):
 
 
 class RecordEnd(_Line, frozen=True, tag="record_end"):
-    """What comes from here on follows upon the record with the id `last`; "" for none. `branch` is
-    the leaf that a rewind has chosen."""
+    """What comes from here on follows upon the record with the id `last`; "" for none."""
 
     last: str = ""
 
