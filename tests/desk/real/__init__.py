@@ -1,0 +1,1 @@
+"""Real trials of the desk: programs, terminals, ssh. Outside the suite; each is run by hand."""
