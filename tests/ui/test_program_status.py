@@ -219,6 +219,8 @@ def test_a_turn_says_what_it_does_and_asks() -> None:
             facts.SubAgentEvent("t2", "general", question),
             facts.PermissionAnswered("t1", "run_command", "once", "person"),
             facts.QuestionAnswered("q1", "ask_user", (), "person"),
+            facts.PermissionAsked("t1", "run_command", ""),
+            facts.PermissionAnswered("t1", "run_command", "once", "person"),
             facts.Parked("2026-11-30T12:00:00Z", "rate limit"),
         )
     ) == [
@@ -227,6 +229,8 @@ def test_a_turn_says_what_it_does_and_asks() -> None:
         ProgramStatus("blocked", "Run make", "permission"),
         ProgramStatus("blocked", "Which one?", "question"),
         ProgramStatus("working"),
+        ProgramStatus("blocked", "Run make", "permission"),
+        ProgramStatus("working", "Run make"),
         ProgramStatus("waiting", "Waiting for the server"),
     ]
 

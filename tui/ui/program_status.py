@@ -115,7 +115,10 @@ class TurnStatus:
             case facts.QuestionAsked(id=id_, questions=questions):
                 asked = " ".join(str(one.get("question", "")) for one in questions)
                 self._open[id_] = ProgramStatus("blocked", asked, "question")
-            case facts.PermissionAnswered(id=id_) | facts.QuestionAnswered(id=id_):
+            case facts.PermissionAnswered(id=id_):
+                self._open.pop(id_, None)
+                return self.asked or ProgramStatus("working", self._calls.get(id_, ""))
+            case facts.QuestionAnswered(id=id_):
                 self._open.pop(id_, None)
             case facts.TurnFinished() if self._open and inner is event:
                 self._open.clear()
