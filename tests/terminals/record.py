@@ -57,6 +57,7 @@ QUERIES: Final = {
     "CPR6": f"{ESC}[6n",
     "DECXCPR?6": f"{ESC}[?6n",
     "DECREQTPARM": f"{ESC}[x",
+    "OSC7501.ST DA1": f"{ESC}]7501;?{ST}{ESC}[c",
     "XTQMODKEYS4": f"{ESC}[?4m",
     "XTSMGRAPHICS": f"{ESC}[?2;1;0S",
     "DECRQCRA": f"{ESC}[1;1;1;1;1;1*y",

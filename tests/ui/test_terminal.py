@@ -35,6 +35,8 @@ PROGRESS = "\x1b]9;4;3\x07"
         (XTERM | {"WT_SESSION": "x"}, True, True, ""),
         (XTERM | {"VTE_VERSION": "8001"}, True, True, ""),
         (XTERM | {"VTE_VERSION": "7600"}, True, False, ""),
+        (XTERM | {"KONSOLE_VERSION": "260400"}, True, True, ""),
+        (XTERM | {"KONSOLE_VERSION": "251203"}, True, False, ""),
         ({"TERM": "xterm-kitty"}, True, False, "9"),
         ({"TERM": "foot-extra"}, True, False, "777"),
         ({"TERM": "rxvt-unicode-256color"}, True, False, "777"),
@@ -127,6 +129,16 @@ def test_a_setting_that_is_switched_off_takes_its_own_back() -> None:
     terminal.use(TerminalSettings(title="off", progress="off"))
     terminal.show(state="idle")
     assert written[1:] == ["\x1b]9;4;0\x07\x1b[23;0t"]
+
+
+def test_progress_shows_how_far_a_run_is() -> None:
+    terminal, written = status()
+    for percent in (0, 40, 40, 100):
+        terminal.show(state="working", percent=percent)
+    terminal.show(state="waiting", percent=40)
+    terminal.show(state="done", percent=100)
+    codes = [code for text in written for code in text.split("\x07") if "]9;4;" in code]
+    assert codes == [f"\x1b]9;4;{code}" for code in ("3", "1;40", "1;100", "4;100", "0")]
 
 
 @given(st.text())

@@ -370,6 +370,15 @@ class TerminalSettings(_Section, frozen=True, kw_only=True):
         "off: never",
         When.NOW,
     ] = "auto"
+    program_status: Annotated[
+        Literal["auto", "on", "off"],
+        "Program status: Working, done or what it asks, for terminals that list programs"
+        " (OSC 7501).",
+        "auto: where the terminal says that it knows it",
+        "on: without asking the terminal",
+        "off: never",
+        When.NOW,
+    ] = "auto"
     notifications: Annotated[
         Literal["auto", "osc9", "osc777", "bell"],
         "Kind of notification: How to have the terminal notify you. See notify.",

@@ -451,7 +451,7 @@ class HoldfastApp(ThemedApp):
         for problem in self.correct_theme(opening.theme)[:1]:
             self.chat.notice.say(problem.message, "warning", hint=problem.hint)
         self.frontend = await mount_rest(self, self.chat, opening.services)
-        self.takeover.leaving = self.frontend.terminal.leave
+        self.use_terminal(self.frontend.terminal)
         self.conversation, self._watch = self.frontend.conversation, SessionWatch()
         self.set_interval(RECHECK_S, self.action_recheck)
         self.ready = True

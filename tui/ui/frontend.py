@@ -41,8 +41,9 @@ from tui.core.text_cleaning import one_line
 from tui.core.workspace import Workspace
 from tui.ui.fact_renderer import FactRenderer
 from tui.ui.notifications import notifier, write
+from tui.ui.program_status import ProgramStatus, TurnStatus, outcome_of
 from tui.ui.screens.modal_approver import ModalApprover
-from tui.ui.terminal import SEND_AGAIN_S, State, TerminalStatus
+from tui.ui.terminal import SEND_AGAIN_S, TerminalStatus
 from tui.ui.widgets.fact_log import FactLog
 from tui.ui.widgets.record_items import end_of, restored, result_text, warm, warm_turn
 
@@ -120,10 +121,10 @@ class ScreenFrontend:
         )
         settings.follow(lambda now: now.status, self.status.use)
         app.run_worker(self.status.watch(), group="status")
-        app.run_worker(self.terminal.ask_tmux(), group="terminal")
         self.timeline: SessionTimeline | None = None
         self._model = ""
         self._in_turn = False
+        self._turn = TurnStatus()
         self._resting: asyncio.TimerHandle | None = None
         self._warming: Worker[None] | None = None
         self._commands: list[RunningCommand] = []
@@ -185,12 +186,8 @@ class ScreenFrontend:
             self._count_jobs()
         if self._in_turn or isinstance(event, facts.JobFinished):
             self.notifier.see(event)
-        if self._in_turn:
-            waits = facts.awaits_person(event)
-            if waits or isinstance(event, facts.Parked):
-                self._tell_terminal("waiting")
-            elif waits is False or isinstance(event, facts.RequestSent):
-                self._tell_terminal("working")
+        if self._in_turn and (status := self._turn.see(event)):
+            self._tell_terminal(status)
 
     def _await_rest(self) -> None:
         """Have what is left of earlier screens and answers collected once no key comes."""
@@ -250,15 +247,15 @@ class ScreenFrontend:
             turns=self.chat.status.state.turns,
         )
 
-    def _tell_terminal(self, state: State | None = None) -> None:
+    def _tell_terminal(self, status: ProgramStatus | None = None) -> None:
         """Show in the terminal's title and tab what is happening."""
         agent = self.conversation.agent
         title = agent.session.title if agent else ""
-        self.terminal.show(name=title or self.services.workspace.name, state=state)
-        if self.terminal.state == "idle":
-            self._progress.pause()
-        else:
+        self.terminal.show_status(status, name=title or self.services.workspace.name)
+        if self.terminal.status.active:
             self._progress.resume()
+        else:
+            self._progress.pause()
 
     def refresh(self) -> None:
         self.status.poke()
@@ -301,13 +298,14 @@ class ScreenFrontend:
             self.notifier.begin()
             self.expect_prompt()  # if nobody typed it
             self._in_turn = True
-        self._tell_terminal("working")
+            self._turn.begin()
+        self._tell_terminal(ProgramStatus("working", phase))
         if phase:
             self.chat.work(phase)
 
     def ended(self, result: TurnResult | None = None) -> None:
         self._in_turn = self.renderer.opens = False
-        self._tell_terminal("idle")
+        self._tell_terminal(outcome_of(result))
         self.chat.idle()
         self.renderer.head(branch=branch_of(self.services.workspace))
         self.refresh()

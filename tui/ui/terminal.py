@@ -10,13 +10,12 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from tui.core.config import TerminalSettings
 from tui.core.dataclass import dataclass, field
 from tui.core.text_cleaning import one_line
-
-State: TypeAlias = Literal["idle", "working", "waiting"]
+from tui.ui.program_status import CLEAR, QUERY, Kind, ProgramStatus, State
 
 SEND_AGAIN_S: Final = 10.0
 """Some terminals remove progress that isn't sent again within 15 s."""
@@ -34,18 +33,24 @@ _KNOWN: Final[Mapping[str, tuple[tuple[int, ...] | None, str]]] = {
     "vscode": ((1, 97), ""),
     "vte": ((8000,), ""),
     "mintty": ((3, 4), ""),
+    "konsole": ((260400,), ""),
     "windows-terminal": ((), ""),
     "conemu": ((), ""),
 }
-"""For each terminal, the first version that knows progress, and its code for notifications."""
+"""For each terminal, the first version that knows progress, and its code for notifications. The
+last release of WezTerm takes progress for a notification."""
+_READS_STRINGS: Final = (5400,)
+"""The first version of VTE that passes over a control string which it doesn't know."""
 _NAMES: Final = {"iterm.app": "iterm2", "xterm-kitty": "kitty", "xterm-ghostty": "ghostty"}
 _TITLED: Final = re.compile(
     r"(xterm|screen|tmux|rxvt|alacritty|foot|st|konsole|vte|gnome|putty|mintty|contour|rio"
     r"|wezterm|ghostty|kitty|iterm2?)(?![a-z0-9])"
 )
 """Kinds of terminals (TERM) that take a title."""
-_MARKS: Final[Mapping[State, str]] = {"idle": "", "working": "… ", "waiting": "? "}
-_PROGRESS: Final[Mapping[State, str]] = {"idle": "0", "working": "3", "waiting": "4;100"}
+_MARKS: Final[Mapping[State, str]] = {"working": "… ", "waiting": "? ", "blocked": "? "}
+_PROGRESS: Final[Mapping[State, str]] = {"working": "3", "waiting": "4;100", "blocked": "4;100"}
+"""Progress in a state that goes on, where it is not known how far; no bar of 0 % would be seen."""
+_NO_PROGRESS: Final = "0"
 # fmt: on
 
 
@@ -76,8 +81,10 @@ class TerminalCodes:
                               ("LC_TERMINAL", "LC_TERMINAL_VERSION"), ("TERM", "")):  # fmt: skip
             if program := _program(env.get(name, "")):
                 return TerminalCodes(program, _version(env.get(version, "")), titles)
-        vte = env.get("VTE_VERSION", "")
-        return TerminalCodes("vte", _version(vte), titles) if vte else TerminalCodes(titles=titles)
+        for program, variable in (("konsole", "KONSOLE_VERSION"), ("vte", "VTE_VERSION")):
+            if version := env.get(variable, ""):
+                return TerminalCodes(program, _version(version), titles)
+        return TerminalCodes(titles=titles)
 
     @staticmethod
     def behind_tmux(kind: str, type_: str, *, passthrough: str) -> TerminalCodes:
@@ -93,12 +100,27 @@ class TerminalCodes:
         wanted = how == "on" or (how == "auto" and self.titles)
         return f"\x1b]0;{one_line(text)}\x07" if wanted else ""
 
-    def progress(self, state: State, how: str) -> str:
+    @property
+    def may_be_asked(self) -> bool:
+        """True if the terminal passes over questions that it doesn't know."""
+        return self.titles and not (self.program == "vte" and self.version < _READS_STRINGS)
+
+    def status(self, report: str, how: str, *, known: bool) -> str:
+        """Return the code that reports what the program does. What the terminal has said that it
+        knows needs no way through tmux: it was tmux that said so."""
+        if how == "on" and not known:
+            return self._through(report)
+        return report if known and how != "off" else ""
+
+    def progress(self, state: State, how: str, percent: int | None = None) -> str:
         """Return the code that shows progress in the tab or task bar."""
         since = _KNOWN.get(self.program, (None, ""))[0]
         known = since is not None and (not since or self.version >= since)
         wanted = how == "on" or (how == "auto" and known)
-        return self._through(f"\x1b]9;4;{_PROGRESS[state]}\x07") if wanted else ""
+        shown = _PROGRESS.get(state, _NO_PROGRESS)
+        if state == "working" and percent:
+            shown = f"1;{percent}"
+        return self._through(f"\x1b]9;4;{shown}\x07") if wanted else ""
 
     def notification(self, text: str, how: str) -> str:
         """Return the code that shows a notification."""
@@ -157,45 +179,94 @@ async def terminal_behind_tmux() -> TerminalCodes:
 
 @dataclass(slots=True)
 class TerminalStatus:
-    """Shows in the title and the tab what the program is doing. All changes go out in one write.
+    """Shows in the title and the tab what the program is doing, and reports it to a terminal that
+    lists programs. All changes go out in one write.
 
-    Between `leave`, which returns the codes that restore both, and `resume`, another program has
-    the terminal and nothing is written.
+    Between `leave`, which returns the codes that take all of it back, and `resume`, another program
+    has the terminal and nothing is written.
     """
 
     write: Callable[[str], object]
     settings: TerminalSettings = field(default_factory=TerminalSettings)
     terminal: TerminalCodes = field(default_factory=lambda: TerminalCodes.of(os.environ))
     name: str = ""
-    state: State = "idle"
+    status: ProgramStatus = field(default_factory=ProgramStatus)
     _title: str = ""
     _progress: str = ""
+    _report: str = ""
+    _asked: bool = False
+    """True while the terminal's answer is awaited."""
+    _known: bool = False
+    """True if the terminal has said that it knows the protocol."""
     _away: bool = False
 
-    def show(self, *, name: str | None = None, state: State | None = None) -> None:
-        """Show the session's name and what the program is doing; None leaves either as it is."""
+    @property
+    def state(self) -> State:
+        return self.status.state
+
+    def show(
+        self,
+        *,
+        name: str | None = None,
+        state: State | None = None,
+        message: str = "",
+        kind: Kind | None = None,
+        percent: int | None = None,
+    ) -> None:
+        """Show the session's name and what the program is doing; None leaves either as it is.
+
+        `message` says in a line what the program does or asks, `kind` what a person has to do about
+        it, and `percent` is 0 to 100: they belong to a state that is given with them.
+        """
+        status = None if state is None else ProgramStatus(state, message, kind, percent)
+        self.show_status(status, name=name)
+
+    def show_status(self, status: ProgramStatus | None, *, name: str | None = None) -> None:
+        """Do what `show` does with a state and what belongs to it in one; None leaves it."""
+        self.status = status or self.status
         self.name = one_line(self.name if name is None else name)[:_TITLE_MOST]
-        self.state = state or self.state
         if self._away:
             return
         subject = f" · {self.name}" if self.name else ""
-        text = f"{_MARKS[self.state]}holdfast{subject}"
+        text = f"{_MARKS.get(self.state, '')}holdfast{subject}"
         title = self.terminal.title(text, self.settings.title)
-        progress = self.terminal.progress(self.state, self.settings.progress)
+        progress = self.terminal.progress(self.state, self.settings.progress, self.status.percent)
+        report = self._code(self.status.report(self.name))
         codes = ""
         if title != self._title:
             codes += title if self._title else f"\x1b[22;0t{title}"  # saves the title before ours
-        if progress != self._progress and (self._progress or self.state != "idle"):
+        if progress != self._progress and (self._progress or self.status.active):
             codes += progress
-            self._progress = "" if self.state == "idle" else progress
-        self._title = title
+            self._progress = progress if self.status.active else ""
+        if report != self._report:
+            codes += report
+        self._title, self._report = title, report
         if codes:
             self.write(codes)
+
+    def _code(self, report: str) -> str:
+        return self.terminal.status(report, self.settings.program_status, known=self._known)
 
     async def ask_tmux(self) -> None:
         """Find out which terminal is behind tmux, if tmux is in between."""
         if "TMUX" in os.environ:
             self.terminal = await terminal_behind_tmux()
+            self.show()
+
+    def ask(self) -> None:
+        """Ask the terminal once whether it lists programs, unless that was settled by hand.
+
+        To be called when its answers are read, which go to `answered`.
+        """
+        wanted = self.settings.program_status == "auto" and self.terminal.may_be_asked
+        if wanted and not (self._asked or self._known or self._away):
+            self._asked = True
+            self.write(QUERY)
+
+    def answered(self, known: bool) -> None:
+        """Take the terminal's answer, whether it knows the protocol. Only the first one counts."""
+        if self._asked:
+            self._asked, self._known = False, known
             self.show()
 
     def notification(self, text: str) -> str:
@@ -204,7 +275,7 @@ class TerminalStatus:
 
     def say_again(self) -> None:
         """Send the progress again to keep it alive."""
-        if self._progress and self.state != "idle":
+        if self._progress and self.status.active:
             self.write(self._progress)
 
     def use(self, settings: TerminalSettings) -> None:
@@ -212,14 +283,17 @@ class TerminalStatus:
         if settings != self.settings:
             if codes := self.leave():
                 self.write(codes)
-            self.settings = settings
+            before, self.settings = self.settings, settings
             self.resume()
+            if before.program_status != "auto":
+                self.ask()
 
     def leave(self) -> str:
-        """Return the codes that restore title and progress, and write nothing until `resume`."""
+        """Return the codes that take back what was shown, and write nothing until `resume`."""
         codes = self.terminal.progress("idle", "on") if self._progress else ""
         codes += "\x1b[23;0t" if self._title else ""
-        self._title = self._progress = ""
+        codes += self._code(CLEAR) if self._report else ""
+        self._title = self._progress = self._report = ""
         self._away = True
         return codes
 

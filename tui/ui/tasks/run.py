@@ -400,10 +400,9 @@ class TasksApp(ThemedApp):
         return self.run_on.screen
 
     def on_mount(self) -> None:
-        self.takeover.leaving = self.terminal.leave
         self.heed_ends(self._leave)
+        self.use_terminal(self.terminal)
         self.set_interval(SEND_AGAIN_S, self.terminal.say_again)
-        self.run_worker(self.terminal.ask_tmux(), group="terminal")
         self.call_after_refresh(self.work_through)
 
     @work(group="run")

@@ -6,10 +6,12 @@ from __future__ import annotations
 from tui.batch.events import BatchEvent, FromAgent
 from tui.batch.state import RunState
 from tui.core import facts
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.facts import Notice
+from tui.core.formatting import plural
 from tui.ui.notifications import Notifier
-from tui.ui.terminal import State, TerminalStatus
+from tui.ui.program_status import ProgramStatus, TurnStatus
+from tui.ui.terminal import TerminalStatus
 from tui.ui.widgets.fact_log import FactLog
 
 
@@ -21,23 +23,25 @@ class RunSignals:
     notifier: Notifier
     log: FactLog
     name: str
+    _turns: dict[int, TurnStatus] = field(default_factory=dict[int, TurnStatus])
+    """What each task does and asks, by its number: several may run at once."""
 
     def begin(self, state: RunState) -> None:
         """Show that the run is being worked on."""
         self.notifier.begin()
-        self._tell(state, "working")
+        self._turns.clear()
+        self._tell(state, ProgramStatus("working"))
 
     def see(self, event: BatchEvent, state: RunState) -> None:
         """Show an event and the tasks' new state."""
         match event:
-            case FromAgent(event=inner):
+            case FromAgent(task, inner):
                 self.log.add(inner)
-                waits = facts.awaits_person(inner)
-                if waits or isinstance(inner, facts.Parked):
+                if facts.awaits_person(inner) or isinstance(inner, facts.Parked):
                     self.notifier.see(inner)
-                    self._tell(state, "waiting")
-                elif waits is False or isinstance(inner, facts.RequestSent):
-                    self._tell(state, "working")
+                if status := self._turns.setdefault(task, TurnStatus()).see(inner):
+                    asked = (turn.asked for turn in self._turns.values() if turn.asked)
+                    self._tell(state, next(asked, status))
             case Notice():
                 self.log.add(event)
             case _:
@@ -46,8 +50,13 @@ class RunSignals:
     def end(self, state: RunState, *, done: bool) -> None:
         """Show that the run has ended; `done` if nothing remains."""
         self.notifier.end(done=done)
-        self._tell(state, "idle")
+        failed = sum(task.status == "failed" for task in state.tasks)
+        problem = ProgramStatus("error", f"{plural(failed, 'task')} failed")
+        self._tell(state, problem if failed else ProgramStatus("done" if done else "idle"))
 
-    def _tell(self, state: RunState, what: State | None = None) -> None:
+    def _tell(self, state: RunState, status: ProgramStatus | None = None) -> None:
+        tasks = len(state.tasks)
         done = sum(task.status == "completed" for task in state.tasks)
-        self.terminal.show(name=f"{self.name} {done}/{len(state.tasks)}", state=what)
+        percent = 100 * done // tasks if tasks else None
+        status = replace(status or self.terminal.status, percent=percent)
+        self.terminal.show_status(status, name=f"{self.name} {done}/{tasks}")

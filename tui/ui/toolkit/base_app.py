@@ -13,7 +13,7 @@ from functools import lru_cache
 from io import TextIOWrapper
 from time import monotonic, sleep
 from types import FrameType, MappingProxyType
-from typing import Any, ClassVar, Final, NoReturn, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Protocol, cast, runtime_checkable
 
 from rich.console import RenderableType
 from rich.segment import Segment
@@ -57,10 +57,13 @@ from tui.ui.toolkit.compositor import RowCompositor, draw_now
 from tui.ui.toolkit.console_glyphs import ConsoleGlyphs
 from tui.ui.toolkit.familiar_keys import MEANT
 from tui.ui.toolkit.frame_pacing import FramePacing
-from tui.ui.toolkit.key_parser import DoubtfulKey, Received, Unclassified
+from tui.ui.toolkit.key_parser import DoubtfulKey, Received, StatusAnswer, Unclassified
 from tui.ui.toolkit.key_sequencer import CommandLine, KeySequencer, Pressed
 from tui.ui.toolkit.late_stylesheet import LateStylesheet
 from tui.ui.toolkit.screen_diff import PaintedScreen
+
+if TYPE_CHECKING:
+    from tui.ui.terminal import TerminalStatus
 
 log = logging.getLogger(__name__)
 
@@ -325,6 +328,7 @@ class ThemedApp(KeySequencer):
     ) -> None:
         self.takeover = takeover or TerminalTakeover(None)
         self.takeover.failed = self._handle_exception
+        self._terminal: TerminalStatus | None = None
         super().__init__(clock=clock, driver_class=self.takeover.driver)
         self.stylesheet = LateStylesheet(variables=self.theme_variables)
         self.pacing = self.takeover.pacing
@@ -395,6 +399,8 @@ class ThemedApp(KeySequencer):
             self.guard.unclassified(event.held_back_s, place_of(self.focused or self.screen))
         elif isinstance(event, Received):
             self.screen.post_message(event)
+        elif isinstance(event, StatusAnswer) and self._terminal:
+            self._terminal.answered(event.known)
         await super().on_event(event)
 
     async def pass_on(self, event: Pressed) -> None:
@@ -557,6 +563,13 @@ class ThemedApp(KeySequencer):
         if self.failure:
             raise self.failure
         return self.return_code or 0
+
+    def use_terminal(self, terminal: TerminalStatus) -> None:
+        """Let `terminal` show what the program does, beside the screen: find out what it knows, and
+        take back what it shows whenever the terminal is given back."""
+        self._terminal, self.takeover.leaving = terminal, terminal.leave
+        self.run_worker(terminal.ask_tmux(), group="terminal")
+        terminal.ask()
 
     def heed_ends(self, leave: Callable[[int], object]) -> None:
         """Call `leave` in the loop when something ends the program.

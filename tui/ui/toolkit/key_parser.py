@@ -46,6 +46,12 @@ SETTLED_S: Final = 1.0
 _FOCUS: Final = {"\x1b[I": events.AppFocus, "\x1b[O": events.AppBlur}
 _MOUSE: Final = re.compile(r"\x1b\[<\d{1,3};-?\d{1,5};-?\d{1,5}[Mm]")
 _CURSOR: Final = re.compile(r"\x1b\[(\d{1,5});(\d{1,5})R")
+_STATUS: Final = re.compile(r"\x1b\]7501;\?(?::.*)?")
+"""The answer to `ui/program_status.py:QUERY`. Since its revision 0.4 it may name the states that
+the terminal knows."""
+_ATTRIBUTES: Final = re.compile(r"\x1b\[\?[\d;]*c")
+"""Primary device attributes, asked for behind the question about program status: if they come
+first, the terminal did not know it."""
 _MODE: Final = re.compile(r"\x1b\[\?(\d{1,5});(\d)\$y")
 _SIZE: Final = re.compile(r"\x1b\[48" + r";(\d{1,5})(?::\d*)*" * 4 + "t")
 _KEY: Final = re.compile(
@@ -112,6 +118,14 @@ class Received(events.Event, bubble=False):
         super().__init__()
         self.part = part
         self.messages = tuple(messages)
+
+
+class StatusAnswer(events.Event, bubble=False):
+    """The terminal's answer about program status: whether it has `known` the question."""
+
+    def __init__(self, *, known: bool) -> None:
+        super().__init__()
+        self.known = known
 
 
 class TypedKey(events.Key):
@@ -255,7 +269,9 @@ class KeyParser:
             case "dropped":
                 log.info("dropped from the terminal: %s after %.1f s", part.text, part.held_s)
                 return [Unclassified(part.text, part.held_s)]
-            case "string" | "mouse":
+            case "string":
+                return [StatusAnswer(known=True)] if _STATUS.fullmatch(part.text) else []
+            case "mouse":
                 return []
 
     def _report(self, sequence: str) -> list[Message]:
@@ -263,6 +279,8 @@ class KeyParser:
         if sequence == ANSWER:
             if self._pacing is not None:
                 self._pacing.answered()
+        elif _ATTRIBUTES.fullmatch(sequence):
+            return [StatusAnswer(known=False)]
         elif focus := _FOCUS.get(sequence):
             return [focus()]
         elif _MOUSE.fullmatch(sequence):
