@@ -83,7 +83,6 @@ class TaskRun:
         agent = await group.enter(task.section, resumption.path)
         of_session = (one for one in self._book.state.tasks if one.session_id == agent.session.id)
         group.cumulative = max(one.session_tokens for one in of_session)
-        agent.role = self._role()
         records = agent.session.records
         first = first_record_of(records, task.index)
         place = next(place for place, one in enumerate(records) if one.id == first)
@@ -136,7 +135,6 @@ class TaskRun:
         agent = await self._group.enter(task.section)
         if agent.models.current != model:
             agent.models.use(self._setup.agents.model_info(model))
-        agent.role = self._role()
         number = task.attempts + 1
         path = self._book.folder.log_of(task.index, number)
         agent.session.record(TaskBegun(task.index, task.group, task.task))
@@ -146,14 +144,11 @@ class TaskRun:
                 status="running",
                 attempts=number,
                 session_id=agent.session.id,
-                worktree=self._group.place.worktree or None,
+                worktree=None,
                 log=str(path.relative_to(self._setup.target)),
             )
         )
         self._announce(agent)
-
-    def _role(self) -> str:
-        return f"task {self.task.index + 1}" if self._setup.at_once > 1 else ""
 
     def _announce(self, agent: Agent) -> None:
         """Say that an attempt runs."""
@@ -293,7 +288,7 @@ class TaskRun:
         total = self._group.cumulative
         await self._rest(
             "",
-            status="unmerged" if change and self.task.worktree else "completed",
+            status="completed",
             change=change or None,
             unchanged=not change and self._isolation.name in {"git", "jj"},
             session_tokens=total,
@@ -361,7 +356,7 @@ class TaskRun:
         group = self._group
         cumulative = self._setup.batch.compaction_basis == "cumulative"
         used = group.cumulative if cumulative else context
-        more = not group.alone and self._book.more_in_group(self.task)
+        more = self._book.more_in_group(self.task)
         window = group.agent.models.window if group.agent else 0
         if used > self._setup.threshold * window and more:
             share = used * 100 // window

@@ -335,7 +335,7 @@ class PlacedRunner:
                 say=self._say,
                 opened=self._announce,
                 folders=planned.launch.folders,
-                parallel=None,
+                resumes=False,
             )
             if book.state.batch is not None:
                 raise UsageError(
@@ -344,7 +344,8 @@ class PlacedRunner:
                 )
             if self._again:
                 await book.take_up_failed()
-            await self._leave_worktrees(book)
+            # what was begun in this program's own process begins again
+            await book.remove_worktrees(planned.worktrees, lambda task: task.is_to_do)
             try:
                 await self._merge(book)
                 while (placed := await self._placed(book)) is not None:
@@ -406,7 +407,7 @@ class PlacedRunner:
                 hint=f"Continue with --store {placed.store}, or forget it with --reset.",
             )
         if placed is None or placed.is_taken:
-            await book.take_up_added(())
+            await book.take_up_added()
             keys = groups_to_do(book.state, self._tried | self._skipped)
             if self.pausing and keys:
                 self._rest = "paused"
@@ -878,7 +879,7 @@ class PlacedRunner:
                     found,
                     members,
                     self._planned.target,
-                    book.worktree_of(first, [t for t in members if t.status == "unmerged"]),
+                    book.worktree_of(first, members),
                     folders=self._planned.launch.folders,
                     clock=self._clock,
                 )
@@ -955,26 +956,11 @@ class PlacedRunner:
         first = next((key for key, indexes in keys.items() if indexes[0] == index), "")
         return self._seen[first][0].entry.spent_usd if first in self._seen else 0.0
 
-    async def _leave_worktrees(self, book: RunStore) -> None:
-        """Remove the worktrees of tasks that an earlier run began in this program's own process:
-        they begin again."""
-        waits = {task.worktree for task in book.state.tasks if task.status == "unmerged"}
-        names = {task.worktree for task in book.state.tasks if task.is_to_do}
-        for name in sorted(filter(None, names - waits)):
-            if refusal := await asyncio.to_thread(self._planned.worktrees.leave, name):
-                self._say(refusal)
-            else:
-                await book.forget_worktree(name)
-
     async def _forget(self, book: RunStore) -> None:
         """Remove what merged tasks have left, and the note of a run that is over."""
-        waits = {task.worktree for task in book.state.tasks if task.status == "unmerged"}
-        names = {task.worktree for task in book.state.tasks if task.status == "completed"}
-        for name in sorted(filter(None, names - waits)):
-            if refusal := await asyncio.to_thread(self._planned.worktrees.leave, name):
-                self._say(refusal)
-            else:
-                await book.forget_worktree(name)
+        await book.remove_worktrees(
+            self._planned.worktrees, lambda task: task.status == "completed"
+        )
         if book.state.placed is not None and book.state.placed.is_taken:
             await book.note_placed(None)
             # what of it is unmerged or unread can still be looked at
