@@ -18,14 +18,14 @@ from msgspec.structs import replace
 
 from tui.app.options.arguments import Options
 from tui.batch.cluster.answering import TaskQuestions
-from tui.batch.cluster.budget import Budget, lost_answers
-from tui.batch.cluster.engines.port import EngineError, RestingHosts, WorkerEngine
+from tui.batch.cluster.budget import lost_answers
+from tui.batch.cluster.engines.port import EngineError, WorkerEngine
 from tui.batch.cluster.lease import LeasePace, StoredTask
 from tui.batch.cluster.observed_tasks import ObservedTasks
 from tui.batch.cluster.placed_workers import PlacedWorkers
 from tui.batch.cluster.relay import WorkerEvents
 from tui.batch.cluster.run_in_store import groups_to_do, put_run
-from tui.batch.cluster.sight import DriverSight, PlacedStates
+from tui.batch.cluster.shown_run import ShownRun
 from tui.batch.cluster.taken_results import TakenResults, finished
 from tui.batch.cluster.task_store import TaskStore
 from tui.batch.cluster.worker_session import WorkerSession
@@ -92,7 +92,7 @@ class PlacedRunner:
         self._questions = TaskQuestions(
             store, approver or RulesOnly(), sink, clock, told=printed is not None
         )
-        self._pace = pace = LeasePace(planned.launch.config.batch.lease_s)
+        pace = LeasePace(planned.launch.config.batch.lease_s)
         self._told: set[str] = set()
         self._tasks = ObservedTasks(
             store,
@@ -115,6 +115,16 @@ class PlacedRunner:
         self._results = TakenResults(
             planned, options, store, sink, clock, say=self._say, printed=printed
         )
+        self._shown = ShownRun(
+            engine,
+            self._tasks,
+            self._workers,
+            self._results,
+            self,
+            questions=self._questions,
+            printed=printed,
+            lease_s=pace.lost,
+        )
         self._stop = asyncio.Event()
         self._leaving = self._again = self.pausing = False
         self._fatal = self._limit_reached = ""
@@ -123,18 +133,10 @@ class PlacedRunner:
         """The attempts of each task that were told."""
         self.book: RunStore | None = None
         self.fatal_class: str | None = None
-        self.placement = RunPlacement(
-            engine=engine.name, outlives=engine.outlives, slots=engine.slots
-        )
         self._began = clock.monotonic()
         self._skipped: set[int] = set()
         self._rest = ""
         """The reason why tasks are left that could run."""
-        self._running: tuple[int, ...] = ()
-        self._last_sight: DriverSight | None = None
-        self._states = PlacedStates()
-        self._shown: tuple[RunState, RunState] | None = None
-        """A state of the book, and that state as a person is to see it."""
 
     @property
     def runner(self) -> PlacedRunner:
@@ -145,18 +147,17 @@ class PlacedRunner:
     def state(self) -> RunState | None:
         """The state of every task, with what the store says of those that aren't taken yet; None
         before the run has begun."""
-        if self.book is None:
-            return None
-        state = self.book.state
-        if self._shown is None or self._shown[0] is not state:
-            sight = self._last_sight  # threads change what it was made of
-            self._shown = state, self._states.over(state, sight) if sight else state
-        return self._shown[1]
+        return self._shown.state(self.book.state) if self.book else None
 
     @property
     def running(self) -> tuple[int, ...]:
         """The tasks that are being worked on."""
-        return self._running
+        return self._shown.running
+
+    @property
+    def placement(self) -> RunPlacement:
+        """The places of the tasks."""
+        return self._shown.placement
 
     @property
     def skipped(self) -> frozenset[int]:
@@ -325,15 +326,16 @@ class PlacedRunner:
             await self._results.forget(book)
         if words := lost_answers(self._tasks.entries()):
             self._say(words)
-        finished = RunFinished(
-            book.state.counts(),
-            self.elapsed_s,
-            self.reason,
-            total_usage(book.state.tasks).to_json(),
-            book.spent_usd,
-            book.state.tasks,
+        self._sink.show(
+            RunFinished(
+                book.state.counts(),
+                self.elapsed_s,
+                self.reason,
+                total_usage(book.state.tasks).to_json(),
+                book.spent_usd,
+                book.state.tasks,
+            )
         )
-        self._sink.show(finished)
         return book.state
 
     def _say(self, text: str) -> None:
@@ -413,7 +415,7 @@ class PlacedRunner:
             is_read = await asyncio.to_thread(self._tasks.read, placed)
             found = self._tasks.among(placed.keys)
             self._questions.review(placed, found)
-            self._note_sight(book)
+            self._shown.note(book.state)
             if self._printed is None:
                 self._tell_begun(book, placed, found)
             else:
@@ -428,12 +430,12 @@ class PlacedRunner:
             self._judge_limits()
             if is_read:  # else nobody knows whose lease stands still
                 await asyncio.to_thread(self._workers.free_lost, placed)
-                limit = self._limit(placed)
+                limit = self._results.limit_usd(book.state)
                 await asyncio.to_thread(self._workers.start_more, placed, limit)
                 if self._workers.is_unpaid:
                     self._fatal = cost_reached(self._planned.stops.cost_usd or 0.0)
             self._judge_refusals(found)
-            self._note_sight(book)
+            self._shown.note(book.state)
             while self._store.notes:
                 self._say(self._store.notes.pop(0))
             if self._is_at_rest(book.state.placed):
@@ -473,7 +475,7 @@ class PlacedRunner:
                 case TaskStarted(task, attempt=attempt, session_id=session):
                     begun = replace(book.task(task), status="running", attempts=attempt)
                     await book.save(replace(begun, session_id=session))
-                    self._note_sight(book)  # the others of its group no longer run
+                    self._shown.note(book.state)  # the others of its group no longer run
                 case TaskFinished(status="interrupted"):
                     continue  # its worker ends, and gives it back
                 case TaskFinished():
@@ -509,20 +511,6 @@ class PlacedRunner:
     def _taken(self, book: RunStore) -> tuple[str, ...]:
         return book.state.placed.taken if book.state.placed else ()
 
-    def _limit(self, placed: PlacedRun) -> float | None:
-        """The limit of cost, less what tasks have cost that aren't of this run in the store."""
-        limit = self._planned.stops.cost_usd
-        if limit is None:
-            return None
-        return max(0.0, limit - self._spent_by_others(placed))
-
-    def _spent_by_others(self, placed: PlacedRun) -> float:
-        """The cost of tasks that aren't of this run in the store."""
-        mine = {index for indexes in placed.keys.values() for index in indexes}
-        tasks = self.book.state.tasks if self.book else ()
-        others = sum(task.cost_usd or 0.0 for task in tasks if task.index not in mine)
-        return others + self._results.paid_before_usd(mine)
-
     def _judge_refusals(self, found: Mapping[str, StoredTask]) -> None:
         """Say why machines refuse tasks; end the run where no task was ever taken."""
         entries = [one.entry for one in found.values()]
@@ -550,71 +538,6 @@ class PlacedRunner:
         if self._limit_reached and not self._workers.handles:
             self._fatal = self._limit_reached
 
-    # Showing it
-
-    def _sight(self, placed: PlacedRun | None, *, is_over: bool) -> DriverSight | None:
-        """The facts for a person; None where nothing is placed."""
-        if placed is None:
-            return None
-        workers, entries = self._workers, self._tasks.among(placed.keys)
-        begun = self._printed.begun if self._printed else dict[str, int]()
-        return DriverSight(
-            engine=self._engine.name,
-            slots=self._engine.slots,
-            lease_s=self._pace.lost,
-            keys=placed.keys,
-            entries={key: stored.entry for key, stored in entries.items()},
-            still_s={key: self._tasks.still_s(key) for key in entries},
-            lives={key: workers.life_of(key) or "unknown" for key in workers.handles},
-            delays={key: delay for key in entries if (delay := workers.delay_s(key))},
-            ended=frozenset(
-                key
-                for key, stored in entries.items()
-                if workers.ended.get(key) == stored.entry.attempt
-            ),
-            skipped=frozenset(self._skipped),
-            asking=dict(self._questions.waiting),
-            at={key: task for key, task in begun.items() if key in workers.handles},
-            is_over=is_over,
-            pausing=self.pausing,
-            out_of_money=workers.out_of_money,
-            engine_problem=workers.engine_problem,
-        )
-
-    def _note_sight(self, book: RunStore, *, is_over: bool = False) -> None:
-        """Note what the last look showed."""
-        placed = book.state.placed
-        sight = self._sight(placed, is_over=is_over)
-        if placed is None or sight is None:
-            return
-        entries = [*sight.entries.values()]
-        budget = Budget(self._limit(placed), self._engine.slots, entries)
-        engine: object = self._engine
-        resting: Mapping[str, str] = engine.resting() if isinstance(engine, RestingHosts) else {}
-        refused = {one.host: one.reason for entry in entries for one in entry.refusals}
-        problem, since = self._tasks.problem or ("", None)
-        self._running, before = sight.running(), self.placement.tasks
-        self._last_sight, self._shown = sight, None
-        self.placement = RunPlacement(
-            engine=sight.engine,
-            outlives=self._engine.outlives,
-            slots=sight.slots,
-            tasks={
-                index: before[index] if before.get(index) == one else one
-                for index, one in sight.tasks()
-            },
-            hosts=sight.hosts(),
-            refusing={**refused, **resting},
-            server_waits=self._tasks.waits.remaining_s(),
-            spent_usd=None
-            if any(one.spent_usd is None for one in entries)
-            else self._spent_by_others(placed) + sum(one.spent_usd or 0.0 for one in entries),
-            reserved_usd=budget.reserved_usd,
-            limit_usd=self._planned.stops.cost_usd,
-            store_problem=problem,
-            unreachable_since=since,
-        )
-
     def _is_at_rest(self, placed: PlacedRun | None) -> bool:
         """True, with the reason noted, where nothing runs and nothing that is left may start."""
         rest = [
@@ -635,7 +558,7 @@ class PlacedRunner:
         if book.state.placed is not None and not self._leaving:
             await asyncio.to_thread(self._tasks.read, book.state.placed)
             self._workers.handles.clear()
-            self._note_sight(book, is_over=True)
+            self._shown.note(book.state, is_over=True)
 
     # Ending it
 

@@ -26,6 +26,11 @@ class RunWishes(Protocol):
     """The wishes of the person for a run at work, as of now."""
 
     @property
+    def pausing(self) -> bool:
+        """True if the run is to end after the tasks that are being worked on."""
+        ...
+
+    @property
     def skipped(self) -> frozenset[int]:
         """The tasks that aren't to be started."""
         ...

@@ -21,7 +21,7 @@ from tui.batch.merging import MergeQueue
 from tui.batch.plan import RunPlan
 from tui.batch.run_policy import cost_reached
 from tui.batch.run_store import RunStore
-from tui.batch.state import PlacedRun, TaskState
+from tui.batch.state import PlacedRun, RunState, TaskState
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError, os_error_as
 from tui.session.checkpoints.scratch import remove_tree
@@ -122,7 +122,7 @@ class TakenResults:
 
     def _note_limit(self, task: StoredTask, again: list[TaskState]) -> None:
         """Note the limit that a group has reached which has tasks that are to be done `again`."""
-        entry, limit = task.entry, self._planned.stops.cost_usd
+        entry, limit = task.entry, self.whole_limit_usd
         if again and entry.ended:
             why = cost_reached(limit) if limit is not None and entry.cap_reached else entry.ended
             self._cut.setdefault(why, []).append(again[0].index)
@@ -140,9 +140,23 @@ class TakenResults:
         }
         return {why: tasks for why, tasks in cut.items() if tasks}
 
-    def paid_before_usd(self, tasks: Iterable[int]) -> float:
-        """Return the cost of some tasks before they were put into the store again."""
-        return sum(self._paid.get(index, 0.0) for index in tasks)
+    @property
+    def whole_limit_usd(self) -> float | None:
+        """The person's limit of cost; None for none."""
+        return self._planned.stops.cost_usd
+
+    def limit_usd(self, state: RunState) -> float | None:
+        """Return the limit of cost for the tasks that are in the store; None for none."""
+        limit = self.whole_limit_usd
+        return None if limit is None else max(0.0, limit - self.spent_before_usd(state))
+
+    def spent_before_usd(self, state: RunState) -> float:
+        """Return what was spent on other tasks than those in the store, and on those before they
+        were put there."""
+        placed = state.placed
+        mine = {index for indexes in placed.keys.values() for index in indexes} if placed else ()
+        others = sum(task.cost_usd or 0.0 for task in state.tasks if task.index not in mine)
+        return others + sum(self._paid.get(index, 0.0) for index in mine)
 
     def stuck(self, placed: PlacedRun) -> int:
         """Return the number of results that are left, if none of them could be taken here however
