@@ -24,7 +24,7 @@ from tui.agent.limits import session_cost
 from tui.batch import prompts
 from tui.batch.attempt import TaskAttempt, counted
 from tui.batch.commit_hooks import HookRefusedError
-from tui.batch.events import FromAgent, RetryDelayed, TaskFinished, TaskStarted
+from tui.batch.events import FromAgent, RetryDelayed, TaskStarted, finished
 from tui.batch.group_session import GroupSession
 from tui.batch.isolation import IsolationError
 from tui.batch.resumption import Resumption, first_record_of
@@ -326,20 +326,7 @@ class TaskRun:
         task = replace(self.task, message=message or None, seconds=round(seconds, 3), **changes)
         self.task = await self._book.rest(task)
         await asyncio.to_thread(self._isolation.finish)
-        self._setup.publish(
-            TaskFinished(
-                task.index,
-                task.status,
-                task.change,
-                task.attempts,
-                task.error_class,
-                message,
-                seconds,
-                task.usage,
-                task.cost_usd,
-                task.unchanged,
-            )
-        )
+        self._setup.publish(finished(self.task))
 
     async def _undo(self) -> str | None:
         """Put the files back. Returns where the attempt is kept."""

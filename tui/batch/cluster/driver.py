@@ -22,14 +22,20 @@ from tui.batch.cluster.budget import lost_answers
 from tui.batch.cluster.engines.port import EngineError, WorkerEngine
 from tui.batch.cluster.lease import LeasePace, StoredTask
 from tui.batch.cluster.observed_tasks import ObservedTasks
+from tui.batch.cluster.placed_view import PlacedView
 from tui.batch.cluster.placed_workers import PlacedWorkers
 from tui.batch.cluster.relay import WorkerEvents
 from tui.batch.cluster.run_in_store import groups_to_do, put_run
-from tui.batch.cluster.shown_run import ShownRun
-from tui.batch.cluster.taken_results import TakenResults, finished
+from tui.batch.cluster.taken_results import TakenResults
 from tui.batch.cluster.task_store import TaskStore
 from tui.batch.cluster.worker_session import WorkerSession
-from tui.batch.events import EventSink, RunFinished, RunStarted, TaskFinished, TaskStarted
+from tui.batch.events import (
+    EventSink,
+    RunFinished,
+    TaskFinished,
+    TaskStarted,
+    finished,
+)
 from tui.batch.placement import RUN_ON, RunPlacement
 from tui.batch.plan import RunPlan
 from tui.batch.run_policy import cost_reached
@@ -108,14 +114,13 @@ class PlacedRunner:
             self,
             pace,
             clock,
-            say=self._say,
             printed=printed,
             scratch=str(scratch.absolute()) if scratch is not None else "",
         )
         self._results = TakenResults(
-            planned, options, store, sink, clock, say=self._say, printed=printed
+            planned, options, store, sink, clock, run=self, printed=printed
         )
-        self._shown = ShownRun(
+        self._view = PlacedView(
             engine,
             self._tasks,
             self._workers,
@@ -147,17 +152,17 @@ class PlacedRunner:
     def state(self) -> RunState | None:
         """The state of every task, with what the store says of those that aren't taken yet; None
         before the run has begun."""
-        return self._shown.state(self.book.state) if self.book else None
+        return self._view.state(self.book.state) if self.book else None
 
     @property
     def running(self) -> tuple[int, ...]:
         """The tasks that are being worked on."""
-        return self._shown.running
+        return self._view.running
 
     @property
     def placement(self) -> RunPlacement:
         """The places of the tasks."""
-        return self._shown.placement
+        return self._view.placement
 
     @property
     def skipped(self) -> frozenset[int]:
@@ -215,7 +220,7 @@ class PlacedRunner:
         self._skipped.update(mine)
         if len(mine) > 1:
             numbers = f"{min(mine) + 1} to {max(mine) + 1}"
-            self._say(f"Tasks {numbers} are skipped together: one worker runs their group.")
+            self.say(f"Tasks {numbers} are skipped together: one worker runs their group.")
 
     async def redo(self, index: int) -> None:
         """Take a failed or left out task up again. One that had failed runs after the others."""
@@ -298,7 +303,7 @@ class PlacedRunner:
                 planned.isolation,
                 planned.worktrees,
                 clock=self._clock,
-                say=self._say,
+                say=self.say,
                 opened=self._announce,
                 folders=planned.launch.folders,
                 resumes=False,
@@ -325,7 +330,7 @@ class PlacedRunner:
             await self._results.merge(book, self._skipped, everything=True)
             await self._results.forget(book)
         if words := lost_answers(self._tasks.entries()):
-            self._say(words)
+            self.say(words)
         self._sink.show(
             RunFinished(
                 book.state.counts(),
@@ -338,27 +343,15 @@ class PlacedRunner:
         )
         return book.state
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Tell the person a line, once."""
         if text not in self._told:
             self._told.add(text)
             self._sink.show(Notice(text))
 
     def _announce(self, state: RunState) -> None:
-        planned, batch = self._planned, self._planned.launch.config.batch
-        done, shown = state.counts().get("completed", 0), planned.boot.shown
-        self._sink.show(
-            RunStarted(
-                str(planned.task_file),
-                len(state.tasks),
-                done,
-                shown,
-                planned.isolation.name,
-                self._engine.slots,
-                batch.hooks,
-                batch.sign,
-            )
-        )
-        self._say(_OUTLIVES if self._engine.outlives else _ENDS)
+        self._sink.show(self._planned.started(state, self._engine.slots))
+        self.say(_OUTLIVES if self._engine.outlives else _ENDS)
 
     # Putting it into the store
 
@@ -415,7 +408,7 @@ class PlacedRunner:
             is_read = await asyncio.to_thread(self._tasks.read, placed)
             found = self._tasks.among(placed.keys)
             self._questions.review(placed, found)
-            self._shown.note(book.state)
+            self._view.note(book.state)
             if self._printed is None:
                 self._tell_begun(book, placed, found)
             else:
@@ -435,9 +428,9 @@ class PlacedRunner:
                 if self._workers.is_unpaid:
                     self._fatal = cost_reached(self._planned.stops.cost_usd or 0.0)
             self._judge_refusals(found)
-            self._shown.note(book.state)
+            self._view.note(book.state)
             while self._store.notes:
-                self._say(self._store.notes.pop(0))
+                self.say(self._store.notes.pop(0))
             if self._is_at_rest(book.state.placed):
                 return
             await self._pass_time(book)
@@ -475,7 +468,7 @@ class PlacedRunner:
                 case TaskStarted(task, attempt=attempt, session_id=session):
                     begun = replace(book.task(task), status="running", attempts=attempt)
                     await book.save(replace(begun, session_id=session))
-                    self._shown.note(book.state)  # the others of its group no longer run
+                    self._view.note(book.state)  # the others of its group no longer run
                 case TaskFinished(status="interrupted"):
                     continue  # its worker ends, and gives it back
                 case TaskFinished():
@@ -516,7 +509,7 @@ class PlacedRunner:
         entries = [one.entry for one in found.values()]
         refusals = self._tasks.new_refusals(found)
         for one in refusals:
-            self._say(f"{one.host} can't take tasks of this run: {one.reason}")
+            self.say(f"{one.host} can't take tasks of this run: {one.reason}")
         begun = any(entry.attempt or entry.requests for entry in entries)
         if len(refusals) >= _REFUSED and not begun:
             self._fatal = f"no machine takes tasks of this run: {refusals[-1].reason}"
@@ -558,7 +551,7 @@ class PlacedRunner:
         if book.state.placed is not None and not self._leaving:
             await asyncio.to_thread(self._tasks.read, book.state.placed)
             self._workers.handles.clear()
-            self._shown.note(book.state, is_over=True)
+            self._view.note(book.state, is_over=True)
 
     # Ending it
 

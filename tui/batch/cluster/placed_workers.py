@@ -6,7 +6,6 @@ one is started.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
@@ -22,8 +21,8 @@ from tui.batch.state import PlacedRun
 from tui.core.clock import Clock
 
 
-class RunWishes(Protocol):
-    """The wishes of the person for a run at work, as of now."""
+class RunInCharge(Protocol):
+    """The run that has the workers, with what the person wishes of it now."""
 
     @property
     def pausing(self) -> bool:
@@ -38,6 +37,10 @@ class RunWishes(Protocol):
     @property
     def starts_nothing(self) -> bool:
         """True if no further task is to be started."""
+        ...
+
+    def say(self, text: str) -> None:
+        """Tell the person a line, once."""
         ...
 
 
@@ -55,16 +58,15 @@ class PlacedWorkers:
         self,
         engine: WorkerEngine,
         tasks: ObservedTasks,
-        wishes: RunWishes,
+        run: RunInCharge,
         pace: LeasePace,
         clock: Clock,
         *,
-        say: Callable[[str], None],
         printed: WorkerEvents | None,
         scratch: str,
     ) -> None:
-        self._engine, self._tasks, self._wishes = engine, tasks, wishes
-        self._pace, self._clock, self._say = pace, clock, say
+        self._engine, self._tasks, self._run = engine, tasks, run
+        self._pace, self._clock = pace, clock
         self._printed, self._scratch = printed, scratch
         self._starts = WorkerStarts()
         self.handles: dict[str, str] = {}
@@ -93,12 +95,12 @@ class PlacedWorkers:
                 store, ref = self._tasks.store, ref_of(placed.run, key)
                 if now := lost(store, ref, stored, "the worker was gone"):
                     self._tasks.note(key, now)
-                    self._say(f"Task {now.entry.tasks[0] + 1}: {now.entry.ended}.")
+                    self._run.say(f"Task {now.entry.tasks[0] + 1}: {now.entry.ended}.")
                     if handle := self.handles.pop(key, ""):
                         with suppress(EngineError):
                             self._engine.cancel([handle])
             except StoreError as error:
-                self._say(f"Task {key} can't be taken from its worker now: {error}")
+                self._run.say(f"Task {key} can't be taken from its worker now: {error}")
 
     def start_more(self, placed: PlacedRun, limit_usd: float | None) -> None:
         """Give the engine tasks that wait, as many as it and the money allow: `limit_usd` for all
@@ -106,14 +108,14 @@ class PlacedWorkers:
         try:
             self._drop_ended()
             self._take_back()
-            if not self._wishes.starts_nothing and (wanted := self._chosen(placed, limit_usd)):
+            if not self._run.starts_nothing and (wanted := self._chosen(placed, limit_usd)):
                 self.handles |= self._engine.put(wanted)
             self.engine_problem = ""
         except EngineError as error:
             self.engine_problem = error.message
-            self._say(f"The engine {self._engine.name} can't start workers now: {error}")
+            self._run.say(f"The engine {self._engine.name} can't start workers now: {error}")
         except StoreError as error:
-            self._say(f"Workers can't be started now: {error}")
+            self._run.say(f"Workers can't be started now: {error}")
 
     def _drop_ended(self) -> None:
         """Forget the workers that have ended, by what the engine says: nothing but new ones depends
@@ -136,7 +138,7 @@ class PlacedWorkers:
                 del self.handles[key]
             elif life == "lives" and self._is_overdue(key):
                 del self.handles[key]
-                self._say(f"Task {key}: its worker hasn't taken it; another one is started.")
+                self._run.say(f"Task {key}: its worker hasn't taken it; another one is started.")
                 self._engine.cancel([handle])
 
     def _is_overdue(self, key: str) -> bool:
@@ -154,7 +156,7 @@ class PlacedWorkers:
             last = self._engine.fetch(handle).strip().rpartition("\n")[2]
             is_event = last.endswith("}")  # of one that came to its end meanwhile
             if last and not is_event:
-                self._say(f"A worker ended without its task. {last}")
+                self._run.say(f"A worker ended without its task. {last}")
 
     def _take_back(self) -> None:
         """Cancel workers that no machine has begun, of tasks that aren't to be started now."""
@@ -163,7 +165,7 @@ class PlacedWorkers:
             for key, handle in self.handles.items()
             if self.lives.get(handle) == "waits"
             and (task := self._tasks.last_seen(key)) is not None
-            and (self._wishes.starts_nothing or self._is_skipped(task.entry))
+            and (self._run.starts_nothing or self._is_skipped(task.entry))
         ]
         if back:
             self._engine.cancel([handle for _, handle in back])
@@ -171,7 +173,7 @@ class PlacedWorkers:
                 del self.handles[key]
 
     def _is_skipped(self, entry: TaskEntry) -> bool:
-        return not self._wishes.skipped.isdisjoint(entry.tasks)
+        return not self._run.skipped.isdisjoint(entry.tasks)
 
     def _chosen(self, placed: PlacedRun, limit_usd: float | None) -> dict[str, list[str]]:
         """The next tasks for the engine, each with the words of its worker's command."""

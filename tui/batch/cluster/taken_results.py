@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -12,11 +12,12 @@ from msgspec.structs import replace
 from tui.app.options.arguments import Options
 from tui.batch.cluster import results
 from tui.batch.cluster.lease import StoredTask
+from tui.batch.cluster.placed_workers import RunInCharge
 from tui.batch.cluster.relay import WorkerEvents
 from tui.batch.cluster.run_in_store import stores_of
 from tui.batch.cluster.task_store import StoreError, TaskStore
 from tui.batch.cluster.worker import private_place, scratch_folder
-from tui.batch.events import EventSink, TaskFinished
+from tui.batch.events import EventSink, finished
 from tui.batch.merging import MergeQueue
 from tui.batch.plan import RunPlan
 from tui.batch.run_policy import cost_reached
@@ -44,11 +45,11 @@ class TakenResults:
         sink: EventSink,
         clock: Clock,
         *,
-        say: Callable[[str], None],
+        run: RunInCharge,
         printed: WorkerEvents | None,
     ) -> None:
         self._planned, self._options, self._store = planned, options, store
-        self._sink, self._clock, self._say = sink, clock, say
+        self._sink, self._clock, self._run = sink, clock, run
         self._printed = printed
         self._merging = MergeQueue(planned.worktrees)
         self.tried: set[int] = set()
@@ -111,13 +112,13 @@ class TakenResults:
                 replace(one, status="failed", message=why, error_class="unknown") for one in members
             ]
         except (HoldfastError, OSError) as error:
-            self._say(f"The result of task {first.index + 1} can't be taken yet: {error}")
+            self._run.say(f"The result of task {first.index + 1} can't be taken yet: {error}")
             self._failed_takes[key] = self._failed_takes.get(key, 0) + 1
             return None
         self._failed_takes.pop(key, None)
         self._store_stays = self._store_stays or bool(result.problems)
         for problem in result.problems:
-            self._say(f"[{first.index + 1}] {problem}")
+            self._run.say(f"[{first.index + 1}] {problem}")
         return result.tasks
 
     def _note_limit(self, task: StoredTask, again: list[TaskState]) -> None:
@@ -196,28 +197,12 @@ class TakenResults:
             with os_error_as(StoreError, f"Can't remove {place}"):
                 remove_tree(place)
         except StoreError as error:
-            self._say(str(error))
+            self._run.say(str(error))
 
     @property
     def _owns_store(self) -> bool:
         """True if the store is the one that runs of this folder on this machine use."""
         return Path(self._store.address).parent == stores_of(self._planned.launch.folders)
-
-
-def finished(task: TaskState) -> TaskFinished:
-    """The event that a task has come to rest."""
-    return TaskFinished(
-        task.index,
-        task.status,
-        task.change,
-        task.attempts,
-        task.error_class,
-        task.message or "",
-        task.seconds,
-        task.usage,
-        task.cost_usd,
-        task.unchanged,
-    )
 
 
 def _may_be_looked_at(task: TaskState) -> bool:

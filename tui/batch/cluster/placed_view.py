@@ -8,7 +8,7 @@ from tui.batch.cluster.answering import TaskQuestions
 from tui.batch.cluster.budget import Budget
 from tui.batch.cluster.engines.port import RestingHosts, WorkerEngine
 from tui.batch.cluster.observed_tasks import ObservedTasks
-from tui.batch.cluster.placed_workers import PlacedWorkers, RunWishes
+from tui.batch.cluster.placed_workers import PlacedWorkers, RunInCharge
 from tui.batch.cluster.relay import WorkerEvents
 from tui.batch.cluster.sight import DriverSight, PlacedStates
 from tui.batch.cluster.taken_results import TakenResults
@@ -16,7 +16,7 @@ from tui.batch.placement import RunPlacement
 from tui.batch.state import PlacedRun, RunState
 
 
-class ShownRun:
+class PlacedView:
     """The state of a run with what the store says of the `tasks` that aren't taken yet; `running`
     are those that are being worked on, and `placement` says where each is. All as of the last
     `note`."""
@@ -27,14 +27,14 @@ class ShownRun:
         tasks: ObservedTasks,
         workers: PlacedWorkers,
         results: TakenResults,
-        wishes: RunWishes,
+        run: RunInCharge,
         *,
         questions: TaskQuestions,
         printed: WorkerEvents | None,
         lease_s: float,
     ) -> None:
         self._engine, self._tasks, self._workers = engine, tasks, workers
-        self._results, self._questions, self._wishes = results, questions, wishes
+        self._results, self._questions, self._run = results, questions, run
         self._printed, self._lease_s = printed, lease_s
         self.running: tuple[int, ...] = ()
         self.placement = RunPlacement(
@@ -89,7 +89,7 @@ class ShownRun:
 
     def _seen(self, placed: PlacedRun, *, is_over: bool) -> DriverSight:
         """The facts that are known of the tasks in the store."""
-        workers, wishes = self._workers, self._wishes
+        workers, run = self._workers, self._run
         tasks = self._tasks.among(placed.keys)
         begun = self._printed.begun if self._printed else dict[str, int]()
         return DriverSight(
@@ -106,11 +106,11 @@ class ShownRun:
                 for key, stored in tasks.items()
                 if workers.ended.get(key) == stored.entry.attempt
             ),
-            skipped=wishes.skipped,
+            skipped=run.skipped,
             asking=dict(self._questions.waiting),
             at={key: task for key, task in begun.items() if key in workers.handles},
             is_over=is_over,
-            pausing=wishes.pausing,
+            pausing=run.pausing,
             out_of_money=workers.out_of_money,
             engine_problem=workers.engine_problem,
         )
