@@ -67,7 +67,6 @@ class World:
     limits: Limits | None = None
     prices: dict[str, Price] = field(default_factory=dict[str, Price])
     window: int = 1000
-    at_once: int = 1
     asked: list[str] = field(default_factory=list[str])
     events: list[BatchEvent] = field(default_factory=list[BatchEvent])
     agents: list[Agent] = field(default_factory=list[Agent])
@@ -92,7 +91,6 @@ class World:
                 publish=self.publish,
                 batch=self.batch,
                 stops=self.stops,
-                at_once=self.at_once,
                 threshold=self.threshold,
                 rng=random.Random(1),
             )

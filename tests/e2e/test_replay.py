@@ -254,6 +254,20 @@ def test_cases_are_run_at_the_same_time(
     ]  # fmt: skip
 
 
+def test_the_answer_that_reaches_the_limit_of_cost_still_counts_for_its_case(
+    holdfast: Program, project: Path, env: dict[str, str], suite: Path, script: Script
+) -> None:
+    id_ = recorded(holdfast, script, writes(42), "Put the answer right.")
+    holdfast("replay", str(suite), "--add", id_)
+    with serving(_Together()) as server:
+        key = {**env, "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": server.url}
+        words = ("replay", str(suite), "--yolo", "--json")
+        (alone,) = Program(project, key)(*words).object["cases"]
+        most = 0.9 * alone["now"]["cost_usd"]  # the last of four answers that cost the same
+        again = Program(project, key)(*words, "--parallel", "2", "--max-cost", f"{most:.9f}")
+    assert again.object["counts"] == {"solved": 1}
+
+
 @pytest.mark.slow
 def test_results_go_through_no_link(
     holdfast: Program, project: Path, suite: Path, script: Script, tmp_path: Path

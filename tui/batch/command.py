@@ -214,18 +214,7 @@ def dry_run(planned: RunPlan) -> int:
     begun = state is not None and any(task.status == "running" for task in state.tasks)
     if state is None:
         state = begin(planned.task_file, planned.file, now="")
-    done = state.counts().get("completed", 0)
-    started = RunStarted(
-        str(planned.task_file),
-        len(state.tasks),
-        done,
-        planned.boot.shown,
-        planned.isolation.name,
-        planned.at_once,
-        planned.launch.config.batch.hooks,
-        planned.launch.config.batch.sign,
-    )
-    for line in lines_of(started):
+    for line in lines_of(planned.started(state, planned.at_once)):
         print_line(line)
     swap = f", {planned.models.fallback} after a rate limit or timeout"
     print_line(f"model: {planned.models.first}{swap if planned.models.fallback else ''}")

@@ -74,7 +74,6 @@ class RunComposition:
                 threshold=planned.launch.config.compaction.threshold,
                 stops=planned.stops,
                 boot=planned.boot.shown,
-                at_once=planned.at_once,
                 folders=planned.launch.folders,
                 prices=planned.launch.config.prices,
             )

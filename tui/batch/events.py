@@ -97,6 +97,22 @@ class RunFinished(WireFact, frozen=True, tag="run_finished"):
     tasks: tuple[TaskState, ...] = ()
 
 
+def finished(task: TaskState) -> TaskFinished:
+    """The event that a task has come to rest."""
+    return TaskFinished(
+        task.index,
+        task.status,
+        task.change,
+        task.attempts,
+        task.error_class,
+        task.message or "",
+        task.seconds,
+        task.usage,
+        task.cost_usd,
+        task.unchanged,
+    )
+
+
 class EventSink(Protocol):
     """Shows the events of a run, which may come from any thread."""
 

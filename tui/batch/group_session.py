@@ -19,9 +19,7 @@ from tui.provider.task_error_class import classify_error
 
 @dataclass(slots=True)
 class GroupSession:
-    """Holds the agent of a group at work in `place`; `section` counts the group, `running`
-    is its task that is being worked on, and `last` the one that was begun last. `alone`: no other
-    task belongs to it.
+    """Holds the agent of a group at work in `place`; `section` counts the group.
 
     Carried from one task to the next: `models`, and `summary` of the group's last session, for the
     next prompt. `cumulative` is the sum of the tokens of each task's last request so far.
@@ -30,11 +28,8 @@ class GroupSession:
     run: RunContext
     place: TaskPlace
     models: ModelPair
-    alone: bool = False
     agent: Agent | None = None
     section: int | None = None
-    running: int | None = None
-    last: int = -1
     summary: str | None = None
     cumulative: int = 0
     _opened: list[Fact] = field(default_factory=list[Fact])

@@ -17,11 +17,13 @@ from tui.agent.launch import Launch
 from tui.app import launch_config as launching
 from tui.app.options.arguments import Options
 from tui.batch.commit_hooks import CommitHooks
+from tui.batch.events import RunStarted
 from tui.batch.git import GitIsolation
 from tui.batch.isolation import Isolation, NothingToIsolate
 from tui.batch.jj import JjIsolation
 from tui.batch.run_policy import ModelPair, RunLimits
 from tui.batch.run_store import read_tasks
+from tui.batch.state import RunState
 from tui.batch.task_worktrees import TaskWorktrees
 from tui.batch.taskfile import TaskFile
 from tui.core.dataclass import dataclass, replace
@@ -110,6 +112,19 @@ class RunPlan:
     stops: RunLimits
     summary: Path | None = None
     at_once: int = 1
+
+    def started(self, state: RunState, at_once: int) -> RunStarted:
+        """The event that the run begins, or goes on, with so many tasks at a time."""
+        return RunStarted(
+            str(self.task_file),
+            len(state.tasks),
+            state.counts().get("completed", 0),
+            self.boot.shown,
+            self.isolation.name,
+            at_once,
+            self.launch.config.batch.hooks,
+            self.launch.config.batch.sign,
+        )
 
 
 def plan(

@@ -45,8 +45,8 @@ class RunAgents(Protocol):
 class RunSetup:
     """The parts of a run. `task_file` and `target` are real paths.
 
-    `at_once` tasks are worked on at a time; more than one in `worktrees`. `recorded`: the tasks are
-    prompts of recorded sessions, sent as they were, and never again with a hint or a summary.
+    `recorded`: the tasks are prompts of recorded sessions, `at_once` at a time, sent as they were,
+    and never again with a hint or a summary.
     """
 
     task_file: Path
@@ -76,7 +76,9 @@ class RunContext:
     they are for the next run. `book` holds the state of every task, once the run has begun.
     """
 
-    def __init__(self, setup: RunSetup, cancel_others: Callable[[int], None]) -> None:
+    def __init__(
+        self, setup: RunSetup, cancel_others: Callable[[int], None] = lambda _: None
+    ) -> None:
         """`cancel_others` stops what runs beside a task."""
         self.setup = setup
         self.book: RunStore | None = None
@@ -105,7 +107,7 @@ class RunContext:
 
     @property
     def parallel(self) -> bool:
-        """True if tasks are worked on in worktrees."""
+        """True if several tasks are worked on at a time."""
         return self.setup.at_once > 1
 
     @property

@@ -81,12 +81,12 @@ class RunStore:
         say: Callable[[str], None],
         opened: Callable[[RunState], None],
         folders: Folders,
-        parallel: bool | None = False,
+        resumes: bool = True,
     ) -> RunStore:
         """Continue the run in the folder, or begin one; `opened` is called with its state.
-        `parallel`: tasks are worked on in worktrees, None where it is in other processes.
 
-        A task that was running when the last run was killed continues where it was. Where it can't,
+        A task that was running when the last run was killed continues where it was, unless it was
+        in a worktree, or not `resumes`: others work on the tasks. Where it can't,
         the commands that it left are ended, the files that it had changed are put back, and it
         becomes interrupted. Raises UsageError if the run cannot begin, StorageError if it cannot be
         saved.
@@ -112,13 +112,13 @@ class RunStore:
                 if task.worktree:
                     worked = await asyncio.to_thread(worktrees.existing, task.worktree)
                 try:
-                    result = await store.take_over(task, worked, folders, clock, parallel=parallel)
+                    result = await store.take_over(task, worked, folders, clock, resumes=resumes)
                 finally:
                     if worked is not None:
                         worked.leave()
                 say(f"Task {task.index + 1} was running when the last run died{result}")
             await store._conclude_merges(worktrees)
-            if all(state.tasks[index].worktree for index in store.resumptions):
+            if not store.resumptions:
                 await asyncio.to_thread(isolation.check)
         for line in not_taken(file):
             say(line)
@@ -134,18 +134,16 @@ class RunStore:
         folders: Folders,
         clock: Clock,
         *,
-        parallel: bool | None = False,
+        resumes: bool = True,
     ) -> str:
         """Continue a task that a killed run was at, else make it interrupted, with its commands
         ended and its files put back. Returns a report of it, to follow the task's name."""
-        resumed = await self._resumed(task, place, folders, parallel=parallel)
+        resumed = await self._resumed(task, place, folders) if resumes else ""
         return resumed or await self._recovered(task, place, folders, clock)
 
-    async def _resumed(
-        self, task: TaskState, place: TaskPlace | None, folders: Folders, *, parallel: bool | None
-    ) -> str:
+    async def _resumed(self, task: TaskState, place: TaskPlace | None, folders: Folders) -> str:
         """Continue a task where it was. Returns a report of it, "" where it can't."""
-        if place is None or place.isolation.name == "batch" or bool(task.worktree) is not parallel:
+        if place is None or place.isolation.name == "batch" or task.worktree:
             return ""
         resumption = await asyncio.to_thread(resumption_of, task, folders, place.folder)
         if resumption is None or not await asyncio.to_thread(place.isolation.resume):
@@ -193,23 +191,17 @@ class RunStore:
     def task(self, index: int) -> TaskState:
         return self.state.tasks[index]
 
-    def next_index(
-        self,
-        skipped: Collection[int],
-        *,
-        busy: Callable[[TaskState], bool] = lambda _: False,
-    ) -> int | None:
+    def next_index(self, skipped: Collection[int]) -> int | None:
         """The first task to be done, in the order of the file, but first those that continue
-        where they were; None when none is left. `busy` is True for one that has to wait for
-        another."""
-        wanted = [t.index for t in self.state.tasks if self.is_to_do(t) and not busy(t)]
+        where they were; None when none is left."""
+        wanted = [task.index for task in self.state.tasks if self.is_to_do(task)]
         wanted.sort(key=lambda index: index not in self.resumptions)
         return next((index for index in wanted if index not in skipped), None)
 
     def worktree_of(self, task: TaskState, group: Collection[TaskState]) -> str:
-        """The name of the worktree in which a group is worked on from this task on: the one that
-        still holds something of it, else one of a name that no other group has."""
-        names = (t.worktree for t in group if t.status in {"unmerged", "interrupted", "running"})
+        """The name of the worktree for what a group has done from this task on: the one that has
+        something of it to be merged, else one of a name that no other group has."""
+        names = (one.worktree for one in group if one.status == "unmerged")
         name = f"task-{task.index + 1}-{self._began}"
         taken = {other.worktree for other in self.state.tasks}
         while name in taken:
@@ -252,11 +244,20 @@ class RunStore:
         async with self._saving:
             await asyncio.to_thread(self.folder.save, self.state)
 
-    async def forget_worktree(self, name: str) -> None:
-        """A worktree is gone: no task has it any more."""
-        for task in self.state.tasks:
-            if task.worktree == name:
-                await self.save(replace(task, worktree=None))
+    async def remove_worktrees(
+        self, worktrees: TaskWorktrees, wanted: Callable[[TaskState], bool]
+    ) -> None:
+        """Remove the worktrees of the `wanted` tasks, as far as nothing is lost with them. What has
+        to be merged stays in them; any other reason is told."""
+        waits = {task.worktree for task in self.state.tasks if task.status == "unmerged"}
+        names = {task.worktree for task in self.state.tasks if wanted(task)}
+        for name in sorted(filter(None, names - waits)):
+            if refusal := await asyncio.to_thread(worktrees.leave, name):
+                self.say(refusal)
+                continue
+            for task in self.state.tasks:
+                if task.worktree == name:
+                    await self.save(replace(task, worktree=None))
 
     async def take_up_failed(self, index: int | None = None) -> None:
         """Make every failed task pending again, or one of them."""
@@ -288,9 +289,9 @@ class RunStore:
                 await asyncio.to_thread(replace_file, self.task_file, data)
             await asyncio.to_thread(self.folder.save, self.state)
 
-    async def take_up_added(self, running: Collection[int] = ()) -> None:
-        """Take over tasks that somebody has added to the task file while the run is at work.
-        One that was added before a task that is running has to wait for that."""
+    async def take_up_added(self) -> None:
+        """Take over tasks that somebody has added to the task file while the run is at work, and
+        no task is being worked on."""
         try:
             file = await asyncio.to_thread(read_tasks, self.task_file)
         except UsageError:
@@ -300,9 +301,6 @@ class RunStore:
         state = with_added(self.state, file)
         if state is None:
             return  # `_mark` says that it was changed
-        begun = max(running, default=-1) + 1
-        if [t.task for t in state.tasks[:begun]] != [t.task for t in self.state.tasks[:begun]]:
-            return
         added = len(state.tasks) - len(self.state.tasks)
         self.state = state
         await asyncio.to_thread(self.folder.save, state)

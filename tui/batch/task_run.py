@@ -24,7 +24,7 @@ from tui.agent.limits import session_cost
 from tui.batch import prompts
 from tui.batch.attempt import TaskAttempt, counted
 from tui.batch.commit_hooks import HookRefusedError
-from tui.batch.events import FromAgent, RetryDelayed, TaskFinished, TaskStarted
+from tui.batch.events import FromAgent, RetryDelayed, TaskStarted, finished
 from tui.batch.group_session import GroupSession
 from tui.batch.isolation import IsolationError
 from tui.batch.resumption import Resumption, first_record_of
@@ -83,7 +83,6 @@ class TaskRun:
         agent = await group.enter(task.section, resumption.path)
         of_session = (one for one in self._book.state.tasks if one.session_id == agent.session.id)
         group.cumulative = max(one.session_tokens for one in of_session)
-        agent.role = self._role()
         records = agent.session.records
         first = first_record_of(records, task.index)
         place = next(place for place, one in enumerate(records) if one.id == first)
@@ -136,7 +135,6 @@ class TaskRun:
         agent = await self._group.enter(task.section)
         if agent.models.current != model:
             agent.models.use(self._setup.agents.model_info(model))
-        agent.role = self._role()
         number = task.attempts + 1
         path = self._book.folder.log_of(task.index, number)
         agent.session.record(TaskBegun(task.index, task.group, task.task))
@@ -146,14 +144,11 @@ class TaskRun:
                 status="running",
                 attempts=number,
                 session_id=agent.session.id,
-                worktree=self._group.place.worktree or None,
+                worktree=None,
                 log=str(path.relative_to(self._setup.target)),
             )
         )
         self._announce(agent)
-
-    def _role(self) -> str:
-        return f"task {self.task.index + 1}" if self._setup.at_once > 1 else ""
 
     def _announce(self, agent: Agent) -> None:
         """Say that an attempt runs."""
@@ -293,7 +288,7 @@ class TaskRun:
         total = self._group.cumulative
         await self._rest(
             "",
-            status="unmerged" if change and self.task.worktree else "completed",
+            status="completed",
             change=change or None,
             unchanged=not change and self._isolation.name in {"git", "jj"},
             session_tokens=total,
@@ -331,20 +326,7 @@ class TaskRun:
         task = replace(self.task, message=message or None, seconds=round(seconds, 3), **changes)
         self.task = await self._book.rest(task)
         await asyncio.to_thread(self._isolation.finish)
-        self._setup.publish(
-            TaskFinished(
-                task.index,
-                task.status,
-                task.change,
-                task.attempts,
-                task.error_class,
-                message,
-                seconds,
-                task.usage,
-                task.cost_usd,
-                task.unchanged,
-            )
-        )
+        self._setup.publish(finished(self.task))
 
     async def _undo(self) -> str | None:
         """Put the files back. Returns where the attempt is kept."""
@@ -361,7 +343,7 @@ class TaskRun:
         group = self._group
         cumulative = self._setup.batch.compaction_basis == "cumulative"
         used = group.cumulative if cumulative else context
-        more = not group.alone and self._book.more_in_group(self.task)
+        more = self._book.more_in_group(self.task)
         window = group.agent.models.window if group.agent else 0
         if used > self._setup.threshold * window and more:
             share = used * 100 // window

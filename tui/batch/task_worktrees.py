@@ -1,7 +1,7 @@
-"""The git worktrees of tasks that are worked on at the same time. Everything here blocks.
+"""The branches and git worktrees in which tasks of other processes are. Everything here blocks.
 
-Tasks of one group share a worktree, as they share a session. What a task has committed there is
-merged into the branch that the run began on.
+Tasks of one group share one, as they share a session. What a task has committed there is merged
+into the branch that the run began on.
 """
 
 from __future__ import annotations
@@ -29,13 +29,10 @@ _ALONE: Final = "Or run the tasks one after the other, without --parallel."
 
 @dataclass(slots=True)
 class TaskPlace:
-    """The folder where tasks are worked on, and the isolation that keeps them apart there.
-    `worktree` is its name, "" for the folder of the run itself; `notes` are for the person."""
+    """The folder where tasks are worked on, and the isolation that keeps them apart there."""
 
     folder: Path
     isolation: Isolation
-    worktree: str = ""
-    notes: tuple[str, ...] = ()
     lock: UseLock | None = field(default=None, repr=False)
 
     def leave(self) -> None:
@@ -97,7 +94,7 @@ class TaskWorktrees:
             raise GitError(f"{shorten(tree.path)} can't be read as a git worktree.")
         lock = in_use(tree)
         lock.share()
-        return TaskPlace(entered.folder, isolation, name, entered.notes, lock)
+        return TaskPlace(entered.folder, isolation, lock)
 
     def existing(self, name: str) -> TaskPlace | None:
         """The worktree of a name, which is to be left; None where it is gone. Raises

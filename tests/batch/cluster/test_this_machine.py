@@ -217,7 +217,7 @@ async def test_a_task_that_another_program_had_begun_here_begins_again(
 ) -> None:
     w = world("- [ ] one\n- [ ] two\n")
     trees = TaskWorktrees(w.repo, w.file)
-    tree = trees.enter("task-1-20261130090000")
+    tree = trees.enter(name := "task-1-20261130090000")
     tree.isolation.begin()
     (tree.folder / "half.txt").write_text("half\n")
     tree.leave()
@@ -225,7 +225,7 @@ async def test_a_task_that_another_program_had_begun_here_begins_again(
     log.parent.mkdir(parents=True)
     log.write_text("Half of it.")
     begun = w.task(
-        0, status="running", worktree=tree.worktree, attempts=1, session_id="gone",
+        0, status="running", worktree=name, attempts=1, session_id="gone",
         log=".holdfast/run/logs/001-1.log",
     )  # fmt: skip
     here = w.task(1, status="running", attempts=1, session_id="gone too")
@@ -269,13 +269,13 @@ async def test_a_group_waits_until_its_conflict_is_solved(world: Callable[[str],
 def _done_in_a_worktree(w: World, name: str) -> TaskState:
     """The first task, done in a worktree where it wrote a file, and not merged."""
     trees = TaskWorktrees(w.repo, w.file)
-    tree = trees.enter("task-1-20261130090000")
+    tree = trees.enter(worktree := "task-1-20261130090000")
     tree.isolation.begin()
     (tree.folder / name).write_text("theirs\n")
     change = tree.isolation.keep("one")
     tree.isolation.finish()
     tree.leave()
-    return w.task(0, status="unmerged", worktree=tree.worktree, change=change, attempts=1)
+    return w.task(0, status="unmerged", worktree=worktree, change=change, attempts=1)
 
 
 async def test_tasks_that_a_killed_driver_saw_at_work_stay_theirs(

@@ -8,13 +8,14 @@ from typing import Final
 
 from tui.agent.confined_programs import confinement_of
 from tui.app.options.arguments import Options
-from tui.batch.cluster.driver import PlacedRunner, stores_of
+from tui.batch.cluster.driver import PlacedRunner
 from tui.batch.cluster.engines.local import LocalEngine
 from tui.batch.cluster.engines.port import EngineError, WorkerEngine
 from tui.batch.cluster.engines.slurm import SlurmEngine, slots_of
 from tui.batch.cluster.engines.ssh import SshEngine, hosts_of
 from tui.batch.cluster.lease import SuspendAwareClock, change, read_task, ref_of
 from tui.batch.cluster.relay import WorkerEvents
+from tui.batch.cluster.run_in_store import stores_of
 from tui.batch.cluster.task_store import StoreError, TaskStore, whole_address
 from tui.batch.cluster.worker import private_place, scratch_folder
 from tui.batch.events import EventSink

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -23,6 +23,8 @@ from tui.batch.cluster.task_store import MADE, TASKS, CommitDraft, StoreError, T
 from tui.batch.cluster.workplace import TaskSnapshot
 from tui.core.clock import Clock, SystemClock
 from tui.core.dataclass import dataclass
+
+T = TypeVar("T")
 
 LOSSES: Final = 3
 """Workers that a task may lose, without getting further, before it is given up."""
@@ -304,13 +306,7 @@ class Lease:
             return
         ref = f"{MADE}{self._ref.removeprefix(TASKS)}"
         draft = CommitDraft("holdfast: on its way\n", works=snapshot.works, files=snapshot.files)
-        while True:
-            try:
-                self.store.send(ref, draft)
-                break
-            except StoreError:
-                if self._over.wait(self._pace.poll):
-                    raise LeaseLostError from None
+        self._reach(partial(self.store.send, ref, draft), patient=True)
         try:
             yield
         finally:
@@ -335,7 +331,7 @@ class Lease:
         with self._moving:
             while not self._over.is_set():
                 if self._pending:
-                    self._patiently(self._is_in_store, patient=patient)
+                    self._reach(self._is_in_store, patient=patient)
                 at = self.stored
                 entry = msgspec.structs.replace(at.entry, number=at.entry.number + 1, **changes)
                 if snapshot is None:
@@ -346,11 +342,11 @@ class Lease:
                 message = entry.to_message()
                 commit = self.store.commit(message, upon=at.commit, works=works, files=files)
                 self._pending[commit] = StoredTask(commit, entry)
-                if self._patiently(partial(self._push, at.commit, commit), patient=patient):
+                if self._reach(partial(self._push, at.commit, commit), patient=patient):
                     if last:
                         self._over.set()
                     return
-                if not self._patiently(self._is_in_store, patient=patient):
+                if not self._reach(self._is_in_store, patient=patient):
                     break
         self._lose()
         raise LeaseLostError
@@ -363,10 +359,14 @@ class Lease:
             self._pending.clear()
         return held
 
-    def _patiently(self, work: Callable[[], bool], *, patient: bool) -> bool:
+    def _reach(self, step: Callable[[], T], *, patient: bool) -> T:
+        """Take a step in the store, which is waited for if `patient`, for as long as the task is
+        held. Raises LeaseLostError, and StoreError unless patient."""
         while True:
             try:
-                return work()
+                return step()
             except StoreError:
-                if not patient or self._over.wait(self._pace.poll):
+                if not patient:
                     raise
+            if self._over.wait(self._pace.poll):
+                raise LeaseLostError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from tui.batch.state import RunState, TaskState
 from tui.batch.taskfile import UNGROUPED
 from tui.core.files import read_small
 from tui.core.git.checkout import Checkout
+from tui.core.paths import Folders
 
 
 def put_run(
@@ -58,6 +60,11 @@ def put_run(
     store.keep(run_ref, made[0])
     if not store.move(moves):
         raise StoreError(f"The store has another run {placed.run}.")
+
+
+def stores_of(folders: Folders) -> Path:
+    """The folder of the stores of runs whose workers are all on this machine."""
+    return folders.data / "stores"
 
 
 def groups_to_do(state: RunState, tried: Collection[int]) -> dict[str, tuple[int, ...]]:

@@ -164,8 +164,8 @@ class ReplayRun:
 
     def _cancel_others(self, index: int) -> None:
         """Stop what runs beside a case, which may be done with this answer."""
-        for group in self._groups.values():
-            if group.running != index:
+        for other, group in self._groups.items():
+            if other != index:
                 group.cancel()
 
     @property
@@ -248,7 +248,7 @@ class ReplayRun:
             text = relocated(case.text, str(source.root), str(folder))
             task = store.note(replace(task, status="pending", partial_context=None, task=text))
         place = TaskPlace(folder, Isolation())
-        group = GroupSession(self._run, place, self._run.setup.models, alone=True)
+        group = GroupSession(self._run, place, self._run.setup.models)
         self._groups[index] = group
         try:
             await TaskRun(self._run, store, task, group).run()
