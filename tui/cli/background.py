@@ -92,6 +92,8 @@ class BackgroundProcess:
         self._stopping = False
         self._let_go = False
         """True if a turn was paused for somebody who will continue it."""
+        self._paused = False
+        """The turn that runs was paused, and nobody stopped it."""
         self._notify = ""
         self._calls: set[asyncio.Task[None]] = set()
         self._waiting = ""
@@ -140,9 +142,13 @@ class BackgroundProcess:
                 return
             if background.requested(self._home, self._id):
                 self._let_go = self._outcome.outcome == "interrupted"
+                conversation.door.handed_over = True
                 return
-            # It was paused for somebody who has gone since.
-            if self._outcome.outcome != "interrupted" or not conversation.continue_turn():
+            # It was paused for somebody who has gone since; a watcher may have stopped it, too.
+            paused, self._paused = self._paused, False
+            if not paused or self._outcome.outcome != "interrupted":
+                return
+            if not conversation.continue_turn():
                 return
 
     async def _continue_elsewhere(self) -> str:
@@ -246,6 +252,7 @@ class BackgroundProcess:
         wanted = background.requested(self._home, self._id)
         if self._conversation is None or not wanted:
             return
+        self._paused = True
         if wanted == "now":
             self._conversation.cancel()
         else:

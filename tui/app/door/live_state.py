@@ -237,6 +237,7 @@ class LiveState:
                 self._last[type(fact)] = fact
             case _ if isinstance(fact, facts.TurnInterrupted):
                 self._answer.begin(None)
+                self._phase = None
             case facts.HandOff() | facts.LoopStopped():
                 self._answer.begin(None)
                 self._said.append(fact)

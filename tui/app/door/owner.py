@@ -71,6 +71,8 @@ class SessionDoor:
     def __init__(self, conversation: Steered) -> None:
         self.kind: OwnerKind = "program"
         self.follow: Callable[[], None] | None = None
+        self.handed_over = False
+        """True if another process goes on with the session once it is let go of."""
         self.live: LiveState | None = None
         """None while no session is open."""
         self._conversation = conversation
@@ -197,6 +199,8 @@ class SessionDoor:
         from tui.app.door.live_state import short  # noqa: PLC0415 - it is loaded
 
         live = self.live
+        if self.handed_over:
+            return "saved", "another process has it now"
         if live is None or not live.outcome:
             return "saved", ""
         state = _ENDS[live.outcome]
