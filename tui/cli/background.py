@@ -200,8 +200,8 @@ class BackgroundProcess:
         self._say(f"Session {one.id}, {agent.models.current}, {one.cwd}", *self._early)
         if self._waiting:  # the turn that continues has asked already
             self._waits(self._waiting)
-        conversation.door.follow = self._follow
-        self._follow()
+        conversation.door.follower = self
+        self.status_changed()
 
     # What happens
 
@@ -225,7 +225,7 @@ class BackgroundProcess:
             self._say(f"Waiting for you: {what}")
             self._call(f"waiting for you: {short(what)}")
 
-    def _follow(self) -> None:
+    def status_changed(self) -> None:
         """Update the entry of this session. If it can't be written, work continues all the same."""
         if self._one is None or self._conversation is None:
             return

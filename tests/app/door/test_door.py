@@ -15,7 +15,7 @@ from tests.app.door.owned import Patient, Watcher, owned, watcher
 from tests.support.clock import PATIENCE_S
 from tests.support.provider import Hang, call, say
 from tui.app.door import door, sockets
-from tui.app.door.door import KnownFacts, Start
+from tui.app.door.door import KnownFacts, WatchStart
 from tui.app.door.lines import (
     Ended,
     FactLine,
@@ -32,7 +32,7 @@ from tui.app.door.lines import (
     Watch,
     line_of,
 )
-from tui.app.door.sockets import Listener, connected, folder_of
+from tui.app.door.sockets import DoorListener, connected, folder_of
 from tui.core import facts
 from tui.core.facts.lines import fact_of
 from tui.permissions.asked import AskedCall
@@ -274,7 +274,7 @@ async def test_a_session_in_memory_is_told_by_its_lines(tmp_path: Path) -> None:
 async def test_no_record_is_told_twice_however_late_one_comes(tmp_path: Path) -> None:
     """A watcher that comes at any moment of a turn has each message once: in the file up to the
     record that it is told, or after it."""
-    starts: list[tuple[Start, int]] = []
+    starts: list[tuple[WatchStart, int]] = []
     shown: list[Any] = []
     read = [call("read_file", path="a.txt")]
     async with owned(tmp_path, read, say("Done.")) as session:
@@ -407,10 +407,10 @@ async def test_the_socket_of_a_dead_owner_is_replaced(tmp_path: Path) -> None:
         os.close(handle)
     with pytest.raises(ConnectionRefusedError):
         connected(home, id_)
-    listener = Listener(home, id_)
+    listener = DoorListener(home, id_)
     with connected(home, id_):
         listener.accept().close()
-    newer = Listener(home, id_)
+    newer = DoorListener(home, id_)
     listener.close()  # it is not its own any more
     with connected(home, id_):
         newer.accept().close()
@@ -426,7 +426,7 @@ async def test_a_link_in_the_place_of_the_folder_is_not_followed(tmp_path: Path)
     place.rmdir()
     place.symlink_to(other)
     with pytest.raises(OSError, match=r"Not a directory|symbolic"):
-        Listener(home, "abc")
+        DoorListener(home, "abc")
     assert not list(other.iterdir())
 
 

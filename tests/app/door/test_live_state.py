@@ -17,7 +17,7 @@ import pytest
 from tests.app.door.owned import owned
 from tests.support.clock import FakeClock, ManualClock
 from tests.support.provider import ScriptedProvider
-from tui.app.door.door import KnownFacts, Start
+from tui.app.door.door import KnownFacts, WatchStart
 from tui.app.door.lines import FactLine, RecordEnd
 from tui.app.door.live_state import ANSWER_CHARS, OUTPUT_CHARS, LiveState, joined
 from tui.core import facts
@@ -202,7 +202,7 @@ class Sometimes:
 
 @pytest.mark.parametrize("seed", range(24))
 async def test_who_comes_late_sees_the_same_conversation(tmp_path: Path, seed: int) -> None:
-    starts: list[tuple[Start, int]] = []
+    starts: list[tuple[WatchStart, int]] = []
     shown: list[Fact] = []
     provider = Wandering(seed)
     async with owned(tmp_path, provider=provider, approver=Sometimes(seed)) as session:
@@ -249,10 +249,12 @@ def without_begun(items: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return [one for one in items if one[0] != "ThinkingItem" and one[2:3] != ("interrupted",)]
 
 
-def unlike(starts: Sequence[tuple[Start, int]], shown: Sequence[Fact]) -> list[tuple[Start, int]]:
+def unlike(
+    starts: Sequence[tuple[WatchStart, int]], shown: Sequence[Fact]
+) -> list[tuple[WatchStart, int]]:
     """Those starts that differ from each other."""
     seen: set[tuple[int, str, int]] = set()
-    others: list[tuple[Start, int]] = []
+    others: list[tuple[WatchStart, int]] = []
     for start, at in starts:
         key = at, str(start.messages[0]), len(start.known)
         if key not in seen:
@@ -266,7 +268,7 @@ def unlike(starts: Sequence[tuple[Start, int]], shown: Sequence[Fact]) -> list[t
 
 
 def state_of(*told: Fact, clock: FakeClock | None = None) -> LiveState:
-    state = LiveState((clock or FakeClock()).monotonic)
+    state = LiveState(clock or FakeClock())
     for fact in told:
         state.see(fact)
     return state

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 import msgspec
@@ -35,7 +35,7 @@ from tui.app.door.lines import (
 )
 from tui.app.door.live_state import joined
 from tui.app.door.peer import RefusedPeerError, admit
-from tui.app.door.sockets import Listener
+from tui.app.door.sockets import DoorListener
 from tui.core import facts
 from tui.core.dataclass import dataclass
 from tui.core.facts import Fact
@@ -57,11 +57,10 @@ _STREAMED: Final = (
 )
 
 Request: TypeAlias = SendPrompt | GiveAnswer | StopTurn
-Admit: TypeAlias = Callable[[socket.socket], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class WatchStart:
     """The begin of the conversation for one watcher: the messages, and facts that come yet though
     these have them. `saved` is done once the session's file has all that they build on."""
 
@@ -109,7 +108,7 @@ def _leads_to(fact: Fact, known: object) -> bool:
             return False
 
 
-class Owner(Protocol):
+class SessionOwner(Protocol):
     """What a door asks of the session's owner."""
 
     def hello(self) -> Hello: ...
@@ -120,7 +119,7 @@ class Owner(Protocol):
         """The open ones."""
         ...
 
-    def start(self) -> Start:
+    def start(self) -> WatchStart:
         """The conversation as it is now."""
         ...
 
@@ -132,8 +131,8 @@ class Owner(Protocol):
 class Door:
     """Serves the watchers of one session, in the event loop. Close it."""
 
-    def __init__(self, owner: Owner, listener: Listener, admit: Admit = admit) -> None:
-        self._owner, self._listener, self._admit = owner, listener, admit
+    def __init__(self, owner: SessionOwner, listener: DoorListener) -> None:
+        self._owner, self._listener = owner, listener
         self._watchers: set[Watcher] = set()
         self._out: list[tuple[Fact, frozenset[Watcher]]] = []
         """Facts that are to be sent, each with those that have it already."""
@@ -201,7 +200,7 @@ class Door:
             return  # it has gone again, or there are too many files
         connection.setblocking(False)
         try:
-            self._admit(connection)
+            admit(connection)
         except RefusedPeerError as error:
             log.warning("A connection was refused. %s", error.message)
             _refuse(connection, error)
@@ -273,7 +272,7 @@ class Door:
         watcher.begin(start)
         self._begin(self._save_first(watcher, start))
 
-    async def _save_first(self, watcher: Watcher, start: Start) -> None:
+    async def _save_first(self, watcher: Watcher, start: WatchStart) -> None:
         """Let the file have what the messages build on before they are sent."""
         first = await start.saved
         watcher.release(start, b"".join(map(_line, first)))
@@ -325,7 +324,7 @@ class Watcher(asyncio.Protocol):
         self._held: list[bytes] | None = None
         """What waits until the file has all before it; None while nothing does."""
         self._held_size = 0
-        self._start: Start | None = None
+        self._start: WatchStart | None = None
 
     # From the transport
 
@@ -354,13 +353,13 @@ class Watcher(asyncio.Protocol):
 
     # To it
 
-    def begin(self, start: Start) -> None:
+    def begin(self, start: WatchStart) -> None:
         """Hold back what comes until `release`."""
         self.watching, self._start = True, start
         self.known = KnownFacts(start.known)
         self._held, self._held_size = [b"".join(map(_line, start.messages))], 0
 
-    def release(self, start: Start, first: bytes) -> None:
+    def release(self, start: WatchStart, first: bytes) -> None:
         """Send what was held back, after `first`; unless the conversation began anew meanwhile."""
         if self._start is not start or self._held is None:
             return

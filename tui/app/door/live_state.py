@@ -6,12 +6,13 @@ A pure fold. It holds what one turn has under way, each part bounded, and nothin
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
 from tui.core import facts
+from tui.core.clock import Clock
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import words
 from tui.core.facts import Fact
@@ -68,7 +69,7 @@ class _RunningCall:
     picture: str = ""
     printed: bool = False
 
-    def told(self, now: float) -> Iterator[Fact]:
+    def facts(self, now: float) -> Iterator[Fact]:
         """The facts that show it to somebody who has its record."""
         if self.denied:
             return  # its record says so
@@ -91,7 +92,7 @@ class _Streaming:
         self._size = 0
 
     def begin(self, sent: facts.RequestSent | None) -> None:
-        """Start over: what came before is void, or recorded."""
+        """WatchStart over: what came before is void, or recorded."""
         self.sent, self._size = sent, 0
         self._parts.clear()
 
@@ -106,7 +107,7 @@ class _Streaming:
         other.sent, other._parts, other._size = self.sent, self._parts.copy(), self._size
         return other
 
-    def told(self) -> Iterator[Fact]:
+    def facts(self) -> Iterator[Fact]:
         """The facts that show it, each run of deltas in one."""
         if self.sent is not None:
             yield self.sent
@@ -153,17 +154,17 @@ def _joint(fact: Fact) -> tuple[object, ...] | None:
 
 
 class LiveState:
-    """The state of one session's work. `monotonic` is its clock, in seconds.
+    """The state of one session's work, by its `clock`.
 
     `parked` is true while the turn waits for the time that the server named. `outcome` is that of
     the last turn, "" before one; `answer` the last complete answer, `error` what a turn failed
     with.
     """
 
-    def __init__(self, monotonic: Callable[[], float]) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.outcome = self.answer = self.error = ""
         self.in_turn = False
-        self._monotonic = monotonic
+        self._clock = clock
         self._last: dict[type[object], Fact] = {}
         self._answer = _Streaming()
         self._phase: Fact | None = None
@@ -251,7 +252,7 @@ class LiveState:
             self._answer.add(fact)
             return
         self._written.pop(fact.id, None)
-        self._calls[fact.id] = _RunningCall(fact, self._monotonic())
+        self._calls[fact.id] = _RunningCall(fact, self._clock.monotonic())
         self._phase = None
 
     def _ask(self, id_: str, asked: Fact | None) -> None:
@@ -261,7 +262,7 @@ class LiveState:
     def _decide(self, fact: facts.PermissionAnswered | facts.QuestionAnswered) -> None:
         if not (call := self._calls.get(fact.id)):
             return
-        call.asked, call.at = None, self._monotonic()
+        call.asked, call.at = None, self._clock.monotonic()
         if isinstance(fact, facts.PermissionAnswered):
             call.denied = fact.answer in {"no", "deny"}
             if label := label_as_run(call.started, fact.subject):
@@ -276,7 +277,7 @@ class LiveState:
     def _complete(self, fact: facts.AssistantMessage) -> None:
         """The answer is in the record: what is left of it are its calls."""
         for call in self._answer.calls():
-            self._calls[call.id] = _RunningCall(call, self._monotonic())
+            self._calls[call.id] = _RunningCall(call, self._clock.monotonic())
         self._answer.begin(None)
         self.answer = fact.text or self.answer
         self._written = {
@@ -317,7 +318,7 @@ class LiveState:
     def copy_with(self, pending: Iterable[Fact]) -> LiveState:
         """A state in which these facts have been seen, too. This one stays as it is, but must not
         be used before the copy is dropped: parts of both are the same."""
-        other = LiveState(self._monotonic)
+        other = LiveState(self._clock)
         for name, value in vars(self).items():
             setattr(other, name, _copied(value))
         other._answer = self._answer.copy()
@@ -327,19 +328,19 @@ class LiveState:
 
     def facts(self) -> list[Fact]:
         """The fewest facts that tell somebody who has the record what isn't in it."""
-        now = self._monotonic()
+        now = self._clock.monotonic()
         told = [self._last[kind] for kind in _LAST if kind in self._last]
         told += self._said
         for pair in self._own:
             told += pair
-        told += self._answer.told()
+        told += self._answer.facts()
         if self._answer.sent is None and self._phase is not None:
             told.append(_again(self._phase))
         if self._summary is not None and str(self._summary):
             told.append(facts.CompactionDelta(str(self._summary)))
         told += [facts.ToolInputDelta(id_, name, "") for id_, name in self._written.items()]
         for call in self._calls.values():
-            told += call.told(now)
+            told += call.facts(now)
         return told
 
     @property

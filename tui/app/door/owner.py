@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
@@ -21,7 +21,7 @@ from tui.core.facts import DurableFact, Fact, RecordFact
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
-    from tui.app.door.door import Door, Request, Start
+    from tui.app.door.door import Door, Request, WatchStart
     from tui.app.door.lines import (
         AskedLine,
         FromOwner,
@@ -48,7 +48,7 @@ _PAID: Final = (facts.RequestPaid, facts.CompactionFinished, facts.SubAgentFinis
 _ENDS: Final = {"done": "done", "interrupted": "stopped", "failed": "failed", "limit": "failed"}
 
 
-class Steered(Protocol):
+class WatchedConversation(Protocol):
     """What a door asks of its conversation."""
 
     services: AppServices
@@ -61,16 +61,22 @@ class Steered(Protocol):
     def cancel(self) -> bool: ...
 
 
+class StatusFollower(Protocol):
+    """Whoever keeps the status of a session elsewhere."""
+
+    def status_changed(self) -> None: ...
+
+
 class SessionDoor:
     """The state of a conversation's session as others see it, and its door, while one is open.
 
-    `kind` is that of the front end. `follow` is called once the state, what is done or the cost
-    has changed.
+    `kind` is that of the front end. `follower` hears of each change of the state, of what is done
+    and of the cost.
     """
 
-    def __init__(self, conversation: Steered) -> None:
+    def __init__(self, conversation: WatchedConversation) -> None:
         self.kind: OwnerKind = "program"
-        self.follow: Callable[[], None] | None = None
+        self.follower: StatusFollower | None = None
         self.handed_over = False
         """True if another process goes on with the session once it is let go of."""
         self.live: LiveState | None = None
@@ -100,7 +106,7 @@ class SessionDoor:
             from tui.app.door.questions import SharedApprover  # noqa: PLC0415 - with a session
 
             inner = self._conversation.frontend.approver
-            self._approver = SharedApprover(inner, self._asks, self._settled)
+            self._approver = SharedApprover(inner, self)
         return self._approver
 
     # From the conversation and its front end
@@ -109,7 +115,7 @@ class SessionDoor:
         """A session is open: its facts are told from now on."""
         from tui.app.door.live_state import LiveState  # noqa: PLC0415 - with a session
 
-        self._agent, self.live = agent, LiveState(self._conversation.services.clock.monotonic)
+        self._agent, self.live = agent, LiveState(self._conversation.services.clock)
         self._shown.clear()
         self._state, self._since, self._phase = "idle", self._now(), ""
         self._price()
@@ -121,11 +127,11 @@ class SessionDoor:
         if agent is None or self._door is not None or agent.session.read_only:
             return
         from tui.app.door.door import Door  # noqa: PLC0415 - once a session is shown
-        from tui.app.door.sockets import Listener  # noqa: PLC0415 - as above
+        from tui.app.door.sockets import DoorListener  # noqa: PLC0415 - as above
         from tui.core.git.branch import branch_of  # noqa: PLC0415 - as above
 
         try:
-            listener = Listener(self._conversation.services.folders, agent.session.id)
+            listener = DoorListener(self._conversation.services.folders, agent.session.id)
         except (OSError, ValueError) as error:
             log.warning("No other process can watch this session: %s", error)
             return
@@ -190,8 +196,8 @@ class SessionDoor:
             self._state, self._since = state, self._now()
         if self._door is not None:
             self._door.status_changed()
-        if self.follow is not None:
-            self.follow()
+        if self.follower is not None:
+            self.follower.status_changed()
 
     @property
     def end(self) -> tuple[State, str]:
@@ -210,6 +216,22 @@ class SessionDoor:
     @property
     def _lost(self) -> bool:
         return self._agent is not None and bool(self._agent.session.lost)
+
+    def asked(self, question: OpenQuestion) -> None:
+        """A question waits: tell it."""
+        self._waits[question.number] = question, self._now()
+        if self._door is not None:
+            self._door.tell(self.questions()[-1])
+        self.changed()
+
+    def settled(self, question: OpenQuestion) -> None:
+        """A question no longer waits."""
+        self._waits.pop(question.number, None)
+        if self._door is not None:
+            from tui.app.door.lines import Settled  # noqa: PLC0415 - it is loaded
+
+            self._door.tell(Settled(number=question.number))
+        self.changed()
 
     # For the door
 
@@ -252,8 +274,8 @@ class SessionDoor:
             for one, since in self._waits.values()
         ]
 
-    def start(self) -> Start:
-        from tui.app.door.door import Start  # noqa: PLC0415 - it is loaded
+    def start(self) -> WatchStart:
+        from tui.app.door.door import WatchStart  # noqa: PLC0415 - it is loaded
         from tui.app.door.lines import FactLine, RecordEnd  # noqa: PLC0415 - it is loaded
         from tui.core.facts.lines import plain_of  # noqa: PLC0415 - as above
 
@@ -264,7 +286,7 @@ class SessionDoor:
         last = session.records[-1].id if session.records else ""
         told: list[FromOwner] = [RecordEnd(last=last)]
         told += [FactLine(fact=plain_of(fact)) for fact in state.facts()]
-        return Start(told, pending, self._saved(session, len(session.records)))
+        return WatchStart(told, pending, self._saved(session, len(session.records)))
 
     async def take(self, request: Request) -> RequestOutcome:
         from tui.app.door.lines import RequestOutcome  # noqa: PLC0415 - it is loaded
@@ -351,20 +373,6 @@ class SessionDoor:
         lines = [session.header.to_line(), *(one.to_line() for one in records)]
         texts = tuple(line.decode("utf-8", "replace").rstrip("\n") for line in lines)
         return [RecordLines(lines=texts, afresh=True)]
-
-    def _asks(self, question: OpenQuestion) -> None:
-        self._waits[question.number] = question, self._now()
-        if self._door is not None:
-            self._door.tell(self.questions()[-1])
-        self.changed()
-
-    def _settled(self, question: OpenQuestion) -> None:
-        self._waits.pop(question.number, None)
-        if self._door is not None:
-            from tui.app.door.lines import Settled  # noqa: PLC0415 - it is loaded
-
-            self._door.tell(Settled(number=question.number))
-        self.changed()
 
     def _current_state(self) -> State:
         if self._waits:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import count
 from secrets import token_hex
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 import msgspec
 
@@ -41,23 +41,30 @@ class OpenQuestion:
     answered: asyncio.Future[Answered]
 
 
+class QuestionBoard(Protocol):
+    """Whoever shows the open questions."""
+
+    def asked(self, question: OpenQuestion) -> None:
+        """A question waits."""
+        ...
+
+    def settled(self, question: OpenQuestion) -> None:
+        """It no longer does."""
+        ...
+
+
 class SharedApprover:
     """Puts each question to the approver of the front end and to all who watch. The first answer
     counts; the other question is withdrawn.
 
-    `opened` and `settled` are called as questions come and go. One that the front end answers at
-    once, since nobody can be asked there, is put to nobody else.
+    `board` hears of questions as they come and go. One that the front end answers at once, since
+    nobody can be asked there, is put to nobody else.
     """
 
-    def __init__(
-        self,
-        inner: Approver,
-        opened: Callable[[OpenQuestion], None],
-        settled: Callable[[OpenQuestion], None],
-    ) -> None:
+    def __init__(self, inner: Approver, board: QuestionBoard) -> None:
         self.open: dict[str, OpenQuestion] = {}
         """The questions that wait, by their numbers, the oldest first."""
-        self._inner, self._opened, self._settled = inner, opened, settled
+        self._inner, self._board = inner, board
 
     async def ask(self, call: Call, decision: Decision) -> Answer:
         return cast("Answer", await self._ask(AskedCall(call, decision)))
@@ -89,7 +96,7 @@ class SharedApprover:
                 future = asyncio.get_running_loop().create_future()
                 question = OpenQuestion(f"{_RUN}-{next(_numbers)}", asked, future)
                 self.open[question.number] = question
-                self._opened(question)
+                self._board.asked(question)
                 await asyncio.wait({here, future}, return_when=asyncio.FIRST_COMPLETED)
                 if future.done():
                     return future.result()
@@ -98,7 +105,7 @@ class SharedApprover:
             if question is not None:
                 del self.open[question.number]
                 question.answered.cancel()
-                self._settled(question)
+                self._board.settled(question)
             if not here.done():
                 here.cancel()
                 await to_the_end(_over(here))

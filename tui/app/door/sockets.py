@@ -56,7 +56,7 @@ def connected(home: Folders, session: str) -> socket.socket:
     return connection
 
 
-class Listener:
+class DoorListener:
     """A socket on which connections to one session come. `fd` is its file descriptor."""
 
     def __init__(self, home: Folders, session: str) -> None:
