@@ -34,6 +34,7 @@ from tui.app.door.lines import (
 )
 from tui.app.door.sockets import DoorListener, connected, folder_of
 from tui.core import facts
+from tui.core.errors import StorageError
 from tui.core.facts.lines import fact_of
 from tui.permissions.asked import AskedCall
 from tui.permissions.types import Answer
@@ -269,6 +270,28 @@ async def test_a_session_in_memory_is_told_by_its_lines(tmp_path: Path) -> None:
         assert lines.afresh
         assert any("Hello." in line for line in lines.lines)
         assert (await late.until(RecordEnd)).last == session.agent.session.records[-1].id
+
+
+async def test_what_a_full_disk_does_not_take_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with owned(tmp_path, say("Hello.")) as session:
+        one = await session.watcher()
+        await one.watch()
+        await one.ask(SendPrompt, text="hi")
+        await one.until_fact(facts.TurnFinished)
+
+        async def full() -> None:
+            raise StorageError("The disk is full.")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(session.agent.session, "sync", full)
+            late = await session.watcher()
+            late.send(Watch())
+            lines = await late.until(RecordLines)
+        assert lines.afresh
+        assert any("Hello." in line for line in lines.lines)
+        assert await late.until(RecordEnd)
 
 
 async def test_no_record_is_told_twice_however_late_one_comes(tmp_path: Path) -> None:
