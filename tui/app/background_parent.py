@@ -48,6 +48,7 @@ _WAITING: Final = 128
 LOADED: Final = (
     *("tui.cli.background", "tui.agent.agent", "tui.agent.answer_end", "tui.agent.calls.confine"),
     *("tui.agent.calls.stations",),
+    *("tui.app.door.door", "tui.app.door.questions"),
     *("tui.core.apart", "tui.core.in_place", "tui.permissions.blocklist", "tui.permissions.risk"),
     *(
         "tui.permissions.plain_command",
