@@ -113,6 +113,20 @@ async def test_what_a_full_disk_did_not_take_is_named(tmp_path: Path) -> None:
         assert "its disk may be full" in notices[0].text
 
 
+async def test_a_watcher_that_reads_late_misses_nothing(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    async with FakeOwner(home.data, hello("abc")) as owner, desk(home) as at:
+        channel = await at.host.open("abc")
+        channel.send(Watch())
+        await owner.got(Watch)
+        for number in range(5000):
+            owner.tell(FactLine(fact={"type": "text_delta", "text": f"{number} {'x' * 500}"}))
+        await at.row_that("abc", lambda row: row.kind == "screen")
+        for number in range(5000):
+            _, told = await receive_until(channel, FactLine)
+            assert told.fact["text"].startswith(f"{number} ")
+
+
 async def test_a_session_that_is_not_saved_has_no_lines(tmp_path: Path) -> None:
     home = home_in(tmp_path)
     async with FakeOwner(home.data, hello("abc")) as owner, desk(home) as at:

@@ -64,6 +64,15 @@ async def test_an_open_session_is_listed_with_what_its_owner_says(tmp_path: Path
         assert row.title == "a better title"
 
 
+async def test_steps_that_cannot_be_saved_are_named(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    status = SessionStatus(state="working", detail="answering", unsaved="No space left on device")
+    async with FakeOwner(home.data, hello("abc"), status), desk(home) as at:
+        row = await at.row_that("abc", lambda row: row.detail)
+        assert row.detail == "can't save its steps: No space left on device"
+        assert not row.problem, "its owner can be asked all the same"
+
+
 async def test_a_question_is_seen_at_once_and_goes_once_it_is_settled(tmp_path: Path) -> None:
     home = home_in(tmp_path)
     async with FakeOwner(home.data, hello("abc")) as owner, desk(home) as at:

@@ -116,7 +116,9 @@ class LocalHost:
 
     async def start(self, cwd: str, prompt: str) -> str:
         """Start a session in the background, and return its id. Raises HoldfastError."""
-        return await asyncio.to_thread(self._started, cwd, prompt)
+        session = await asyncio.to_thread(self._started, cwd, prompt)
+        self._scan_now.set()
+        return session
 
     def _started(self, cwd: str, prompt: str) -> str:
         folder = expanded(cwd)

@@ -91,7 +91,9 @@ def _served(row: DeskRow, door: DoorSeen, known: SessionTraces) -> DeskRow:
         pid=hello.pid,
         cwd=hello.cwd or row.cwd,
         state="waiting" if asked else status.state,
-        detail=status.detail or asked,
+        detail=f"can't save its steps: {status.unsaved}"
+        if status.unsaved
+        else status.detail or asked,
         questions=door.asked,
         title=status.title or row.title,
         model=status.model,
@@ -129,7 +131,7 @@ def _locked(row: DeskRow, lock: OpenFile) -> DeskRow:
         pid=holder.pid,
         state="working" if lock.grows else "idle",
         since=holder.since or row.started,
-        problem=f"its program shows nothing to others (an older Holdfast, or -p); {READ_ONLY}",
+        problem=f"what runs it can't be watched (-p, a task, an older Holdfast); {READ_ONLY}",
     )
 
 
