@@ -253,7 +253,7 @@ class LocalChannel:
             problem = row.problem if row is not None else ""
             if problem != told:
                 told = problem
-                detail = problem or self._status.detail
+                detail = "; ".join(filter(None, (self._status.detail, problem)))
                 await self._queue.put(msgspec.structs.replace(self._status, detail=detail))
             if problem:
                 self._refuse_all(problem)
@@ -414,7 +414,7 @@ def _status_of(row: DeskRow | None) -> SessionStatus:
         return SessionStatus(state="saved")
     return SessionStatus(
         state=row.state,
-        detail=row.problem or row.detail,
+        detail="; ".join(filter(None, (row.detail, row.problem))),
         since=row.since,
         title=row.title,
         model=row.model,
