@@ -362,6 +362,18 @@ async def test_an_owner_that_never_answers_is_read_from_its_file(tmp_path: Path)
         assert any(isinstance(one, Hello) and one.kind == "none" for one in before)
 
 
+async def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    path = write_session(home, "abc", chain_of("a"))
+    async with desk(home) as at:
+        channel = await at.host.open("abc")
+        path.unlink()
+        channel.send(Watch())
+        before, end = await receive_until(channel, RecordEnd)
+        assert [one.level for one in before if isinstance(one, OwnerNotice)] == ["error"]
+        assert end.last == ""
+
+
 async def test_a_closed_channel_says_nothing_more(tmp_path: Path) -> None:
     home = home_in(tmp_path)
     async with FakeOwner(home.data, hello("abc")) as owner, desk(home) as at:

@@ -10,6 +10,7 @@ goes on with the next one.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -49,6 +50,8 @@ _RECONNECT_S: Final = 0.2
 _MOST_WAITING: Final = 64
 """Messages that wait for the watcher; then the owner is not read from."""
 _MOST_LINES: Final = 512
+
+log = logging.getLogger(__name__)
 
 _Request = SendPrompt | GiveAnswer | StopTurn
 
@@ -178,6 +181,13 @@ class LocalChannel:
     # Who has the session
 
     async def _run(self) -> None:
+        try:
+            await self._go_on()
+        except Exception:  # the boundary: whoever watches may open the session again
+            log.exception("the channel of session %s broke", self.session)
+            await self._queue.put(None)
+
+    async def _go_on(self) -> None:
         while True:
             door = self._host.door(self.session)
             if door is not None and door.is_silent:  # until it says who it is, or it hangs
