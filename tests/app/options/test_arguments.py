@@ -117,6 +117,13 @@ def test_plain_holdfast(line: str, expected: dict[str, Any] | None) -> None:
         ("run --status --json", {"command": "run", "status": True, "json": True}),
         ("run --reset", {"command": "run", "reset": True}),
         ("run -- -t.md", {"command": "run", "tasks": Path("-t.md")}),
+        ("desk", {"command": "desk"}),
+        (
+            "desk --host a --host me@b --json",
+            {"command": "desk", "hosts": ("a", "me@b"), "json": True},
+        ),
+        ("attach ssh://box/3f2a", {"command": "attach", "target": "ssh://box/3f2a"}),
+        ("serve --stdio", {"command": "serve", "stdio": True}),
         ("sessions list", {"command": "sessions", "action": "list"}),
         (
             "sessions list --all --json",
@@ -380,3 +387,8 @@ def test_an_option_that_is_like_none_suggests_none(line: str) -> None:
 
 def test_the_home_folder_by_its_short_name() -> None:
     assert parse(["--cwd", "~"]).cwd == Path.home()
+
+
+def test_the_desk_needs_names_and_serve_its_streams() -> None:
+    assert "--host" in refused("desk --host ''").message
+    assert "holdfast serve --stdio" in refused("serve").message
