@@ -1,1 +1,1 @@
-"""Sessions of other processes on the screen: the desk that lists them, and the live view of one."""
+"""Many sessions on the screen: the desk that lists them, and the look into one of them."""
