@@ -17,6 +17,7 @@ from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
 from tui.core.files import read_small
 from tui.core.redaction import child_environment
+from tui.keeper.mark import mark
 from tui.settings.hook_files import NO_BYTECODE, PLUGIN_ROOT, Hook
 from tui.tools.process import shell
 
@@ -83,6 +84,7 @@ class HookProcess:
             )
         except (OSError, ValueError) as error:
             return "failed", f"can't run: {getattr(error, 'strerror', '') or error}"
+        mark(process.pid)
         try:
             async with asyncio.timeout(self.limit):
                 problem = await self._communicate(process, given)

@@ -224,14 +224,16 @@ class HeadlessFrontend:
         before = "" if replace else self.prompt_text
         self.prompt_text = "\n".join(filter(None, (text, before)))
 
-    def say(self, text: str, level: Level = "info", *, hint: str = "") -> None:  # noqa: ARG002 - as the port has it
+    def say(self, text: str, level: Level = "info", *, hint: str = "") -> None:
         self.said = " ".join(filter(None, (text, hint)))
-        self.show(Notice(self.said))
+        self.conversation.door.say(text, level, hint)
+        self.conversation.publish(Notice(self.said))
 
     def report(self, report: Report) -> None:
         self.show(Notice("\n".join((report.title, *report.lines))))
 
     def show(self, event: Fact) -> None:
+        self.conversation.door.see(event)
         self.conversation.publish(event)
 
     def show_unfinished(self, answer: str) -> None:

@@ -26,8 +26,8 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from importlib import import_module
 from importlib.machinery import PathFinder
@@ -75,7 +75,8 @@ _AT_START: Final = (
 )
 """The beginnings of names of variables that are read while the program is loaded, or before."""
 
-_RIGHTS: Final = ("Uid", "Gid", "Groups", "Cap", "NoNewPrivs", "Seccomp", "Cpus_", "Mems_")
+_RIGHTS: Final = ("Uid", "Gid", "Groups", "Cap", "NoNewPrivs", "Seccomp")
+_PROCESSORS: Final = ("Cpus_", "Mems_")
 """The beginnings of lines in /proc/PID/status that say what a process may do, and where."""
 _PLACES: Final = ("cgroup", "limits", "loginuid", "sessionid", "oom_score_adj", "attr/current")
 _SO_PEERPIDFD: Final = 77
@@ -104,7 +105,7 @@ def fork(folder: Path, streams: Sequence[int]) -> bool:
         if found.st_uid != os.geteuid() or found.st_mode & 0o077:
             return False
         connection = stack.enter_context(_connected(place))
-        if _peer(connection)[1] != os.geteuid():
+        if peer(connection)[1] != os.geteuid():
             return False
         request = stack.enter_context(os.fdopen(os.memfd_create("request"), "wb"))
         request.write(json.dumps(_own_request()).encode())
@@ -204,20 +205,26 @@ def _at_start() -> dict[str, str]:
 
 def _name(process: str) -> str:
     """The name of the socket of the parent that a process needs."""
-    needs = [_place_of(process), _installation(), sorted(_at_start().items())]
+    needs = [place_of(process), _installation(), sorted(_at_start().items())]
     return f"{sha256(json.dumps(needs).encode()).hexdigest()[:24]}.sock"
 
 
-def _place_of(process: str) -> list[str]:
+def place_of(process: str) -> list[str]:
     """The rights, limits and namespaces that a process can't leave. Raises OSError."""
-    about = Path("/proc", process)
-    known = [*_lines_of(process, _RIGHTS), os.readlink(about / "root")]  # noqa: PTH115 - as text
-    known += [os.readlink(name) for name in sorted((about / "ns").iterdir())]  # noqa: PTH115
+    known = [*rights_of(process), *_lines_of(process, _PROCESSORS)]
     for name in _PLACES:
         with suppress(OSError):  # not every kernel has it
-            known.append((about / name).read_text())
+            known.append(Path("/proc", process, name).read_text())
     number = 0 if process == "self" else int(process)
     return [*known, str(os.getpriority(os.PRIO_PROCESS, number))]
+
+
+def rights_of(process: str) -> list[str]:
+    """The rights and namespaces of a process: the same in all terminals of one person. Raises
+    OSError."""
+    about = Path("/proc", process)
+    known = [*_lines_of(process, _RIGHTS), os.readlink(about / "root")]  # noqa: PTH115 - as text
+    return known + [os.readlink(name) for name in sorted((about / "ns").iterdir())]  # noqa: PTH115
 
 
 def _lines_of(process: str, names: tuple[str, ...]) -> list[str]:
@@ -265,7 +272,7 @@ def serve(needed: Callable[[], bool]) -> None:
         end.setblocking(False)
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
     signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
-    place, children = _place_of("self"), set[int]()
+    place, children = place_of("self"), set[int]()
     while True:
         ready, _, _ = select.select([listener, woken], [], [], LINGER_S)
         if woken in ready:
@@ -304,7 +311,7 @@ def _load(place: str) -> None:
         getattr(module, function)()
 
 
-def _peer(connection: socket.socket) -> tuple[int, int]:
+def peer(connection: socket.socket) -> tuple[int, int]:
     """The process at the other end, and its user."""
     size = struct.calcsize("3i")
     made = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
@@ -315,15 +322,21 @@ def _peer(connection: socket.socket) -> tuple[int, int]:
 def _is_at(connection: socket.socket, place: list[str]) -> bool:
     """True if the process at the other end is of the same user, and where the parent is: one behind
     walls gets none that is not. Raises OSError."""
-    pid, user = _peer(connection)
+    with handle_of(connection) as runs:
+        pid, user = peer(connection)
+        return user == os.geteuid() and place_of(str(pid)) == place and runs()
+
+
+@contextmanager
+def handle_of(connection: socket.socket) -> Generator[Callable[[], bool]]:
+    """Yield a function that says if the process at the other end still runs: then its number has
+    been its own all the time. On Linux. Raises OSError."""
     try:
         handle = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
     except OSError:
-        handle = os.pidfd_open(pid)  # before Linux 6.5
+        handle = os.pidfd_open(peer(connection)[0])  # before Linux 6.5
     try:
-        same = user == os.geteuid() and _place_of(str(pid)) == place
-        # The number has been its own all the time, if it still runs.
-        return same and not select.select([handle], [], [], 0)[0]
+        yield lambda: not select.select([handle], [], [], 0)[0]
     finally:
         os.close(handle)
 

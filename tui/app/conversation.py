@@ -25,6 +25,7 @@ from tui.app import user_shell
 from tui.app.attachments import PromptImages
 from tui.app.commands import TAKEN
 from tui.app.commands.own import user_commands
+from tui.app.door.owner import SessionDoor
 from tui.app.drafts import DraftSaver
 from tui.app.frontend import Frontend
 from tui.app.port_watch import say_new_ports
@@ -55,7 +56,8 @@ class Conversation:
     """Holds the agent of the session that is open, and runs one thing at a time.
 
     `queue` keeps what cannot be sent at once, `drafts` what a crash would take, `images` what
-    goes along with a prompt. `opening`: a session is being opened, and prompts wait for it.
+    goes along with a prompt. `opening`: a session is being opened, and prompts wait for it. `door`
+    is what other processes see and do.
     """
 
     def __init__(self, services: AppServices, frontend: Frontend) -> None:
@@ -78,6 +80,7 @@ class Conversation:
         self._leave_requests = 0
         self._saving = False
         self._resting: list[Callable[[], None]] = []
+        self.door = SessionDoor(self)
         services.settings.follow(lambda now: (now.permissions, now.redact), self._take_up_rules)
 
     def _take_up_rules(self, _: object) -> None:
@@ -148,7 +151,7 @@ class Conversation:
             if self.agent and self.agent.session.path == choice.path is not None:
                 await self.close(typed=False, leave=True)  # opened again, here
             with gc_pause(loading=True):
-                agent = await self.services.make_agent(choice, self.frontend.approver)
+                agent = await self.services.make_agent(choice, self.door.approver)
             wanted = None
             try:
                 wanted = await accept(agent)
@@ -164,6 +167,7 @@ class Conversation:
                 self.frontend.say(error.message, "warning", hint=error.hint)
             await self.frontend.show_session(agent, choice)
             self.agent = agent
+            self.door.begin(agent)
             self.frontend.refresh()
             if before:
                 collect()
@@ -185,6 +189,7 @@ class Conversation:
         if any(isinstance(event, facts.Parked) for event in first):
             self.resume_turn()  # it waits for the time that the server named
         self._send_waiting()
+        self.door.open()
         self._settled.set()
         return choice
 
@@ -218,6 +223,7 @@ class Conversation:
         for when the session is opened again. With `leave`, commands run on for whoever opens it
         next."""
         self._settled.clear()
+        self.door.let_go()
         self.drafts.leave(typed=typed)
         if self.agent is not None and leave:
             await self.agent.leave()
@@ -401,6 +407,7 @@ class Conversation:
             return False
         self._work.begin("side", self._follow_side_work(phase, stream), self._between_turns)
         self.frontend.began("side", phase)
+        self.door.changed(phase)
         return True
 
     async def run_reading(self, phase: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -416,6 +423,7 @@ class Conversation:
         async def sign() -> None:
             await self.services.clock.sleep(SIGN_S)
             self.frontend.began("side", phase)
+            self.door.changed(phase)
 
         signing = asyncio.create_task(sign(), name="sign")
         try:
@@ -446,6 +454,7 @@ class Conversation:
         over = partial(self._turn_over, agent, progress, text)
         self._work.begin("turn", self._turn(progress, stream), over)
         self.frontend.began("turn", "starting")
+        self.door.changed("starting")
 
     async def _turn(self, progress: TurnProgress, stream: AsyncIterator[Fact]) -> None:
         def show(event: Fact) -> None:
@@ -472,6 +481,7 @@ class Conversation:
         if unsent:
             self.frontend.put_prompt("\n".join(unsent))
         self.frontend.ended(progress.result)
+        self.door.changed("")
         if agent.jobs.own_run:
             self._cancel_ports()
             clock, say = self.services.clock, self.frontend.say
@@ -503,6 +513,7 @@ class Conversation:
     def _between_turns(self) -> None:
         """Side work or a command is over."""
         self.frontend.ended()
+        self.door.changed("")
         if self.agent:
             self._send_waiting()
         elif self._without_session:
@@ -523,6 +534,7 @@ class Conversation:
         if not self.busy and (command := self.queue.take_command()) is not None:
             self._work.begin("shell", self._shell(command), self._between_turns)
             self.frontend.began("shell", "")
+            self.door.changed("")
             self._queue_changed()
 
     def _queue_changed(self) -> None:

@@ -70,6 +70,30 @@ async def route_own(conversation: Conversation, text: str, attached: str = "") -
     return conversation.submit(text, attached)
 
 
+async def route_from_afar(conversation: Conversation, text: str) -> Submitted | None:
+    """Do what was typed in another process that watches the session, as if it was typed here. A
+    directive asks nothing first. Raises UsageError for a command that would open something on the
+    screen where the session is, which somebody else may be looking at.
+    """
+    if text.startswith("!") and text.lstrip("!").strip():
+        return conversation.run_shell(text[1:].strip())
+    named = ("memory", "") if note_of(text) else split(text)
+    if text.rstrip() in QUIT_WORDS:
+        named = ("quit", "")
+    if named is None:
+        return conversation.submit(text)
+    name = ELSEWHERE.get(named[0].lower(), named[0])
+    command = find(name)
+    if command is None:
+        return await _user_command(conversation, text, *named)
+    if command.directive:
+        return conversation.submit(text)
+    raise UsageError(
+        f"/{name} needs the session's own screen.",
+        hint="Use it where the session is open, or open the session here with holdfast -r.",
+    )
+
+
 async def _directive(conversation: Conversation, text: str) -> Submitted | None:
     """Send a directive; one that costs something after the price was shown."""
     from tui.agent.prompts import parse  # noqa: PLC0415 - the table is read at start-up

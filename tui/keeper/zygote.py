@@ -20,6 +20,7 @@ import signal
 import socket
 from contextlib import suppress
 
+from tui.keeper.mark import mark
 from tui.keeper.monitor import Keeper, Monitor, words
 
 _EVERY_S = 5
@@ -66,6 +67,7 @@ def main(
     answers requests that are questions."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    mark()
     begin = begin or plain
     requests = socket.socket(fileno=control)
     gc.freeze()  # a fork shares what no collection touches

@@ -76,6 +76,7 @@ class PlainFrontend:
         self.approver = Asker(terminal, self)
         self.speaker = FactSpeaker(services.clock, terminal.say)
         self.conversation = Conversation(services, self)
+        self.conversation.door.kind = "plain"
         self.began_work = asyncio.Event()
         self.failed: ErrorRaised | None = None
         self.interrupted: InterruptedWork | None = None
@@ -149,12 +150,14 @@ class PlainFrontend:
 
     def say(self, text: str, level: Level = "info", *, hint: str = "") -> None:
         self.terminal.say(sentence(f"Error: {text}" if level == "error" else text, hint))
+        self.conversation.door.say(text, level, hint)
 
     def report(self, report: Report) -> None:
         self.terminal.say(sentence(report.title), *report_lines(report))
 
     def show(self, event: Fact) -> None:
         self.speaker.speak(event)
+        self.conversation.door.see(event)
 
     def show_unfinished(self, answer: str) -> None:
         self.terminal.say("Holdfast, unfinished:", *shown(answer))

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import structs
 
 import tui
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import SessionError, StorageError
-from tui.core.facts import Rewound
+from tui.core.facts import DurableFact, Rewound
 from tui.core.messages import Usage
 from tui.core.paths import Folders, shorten
 from tui.session import chain
@@ -36,9 +37,6 @@ from tui.session.records import (
 from tui.session.request_numbers import REQUEST, number_after, numbered
 from tui.session.writer import SessionWriter
 
-if TYPE_CHECKING:
-    from tui.core.facts import DurableFact
-
 DIRECTIVES = ("think", "verbose", "elevated", "effort")
 
 
@@ -54,7 +52,8 @@ class Session:
     from `open`, until `close`. Without it `read_only` is true and nothing is written: what is
     appended is held in memory, `saved` is false and `problem` says why. `unsent` is what was
     typed, queued and streamed when an earlier run ended. `requests` is the number of the last
-    request, on whatever branch. `elsewhere` are the records on other branches.
+    request, on whatever branch. `elsewhere` are the records on other branches, `recent` the last
+    facts that were recorded: what shows them may not have come yet.
 
     While `redact` is set, secrets of known shapes are masked in what is appended, in memory too:
     the model then gets the masked text.
@@ -84,6 +83,7 @@ class Session:
         self.elsewhere: Sequence[Record] = ()
         self.redact = False
         self.unsent = unsent or UnsentWork()
+        self.recent = deque[DurableFact](maxlen=32)
         self._file = file
         self._clock = clock
         self._lock = lock
@@ -221,11 +221,13 @@ class Session:
         other: Session = copy(self)
         other.records, other.metadata = [*self.records], {**self.metadata}
         other._file = other._lock = None
+        other.recent = self.recent.copy()
         other._with_prompt = [*self._with_prompt]
         return other
 
     def record(self, fact: DurableFact) -> Record:
         """Add the record of a fact: as `append`."""
+        self.recent.append(fact)
         return self.append(fact.recorded_as(), **fact.to_record())
 
     def append(self, type_: str, **data: Any) -> Record:

@@ -112,6 +112,7 @@ class ScreenFrontend:
         self.notifier = notifier(app, services.clock, self.terminal.notification, settings)
         self._progress = app.set_interval(SEND_AGAIN_S, self.terminal.say_again, pause=True)
         self.conversation = Conversation(services, self)
+        self.conversation.door.kind = "screen"
         self.status = StatusCommand(
             settings=settings.now.status,
             cwd=services.workspace,
@@ -160,6 +161,7 @@ class ScreenFrontend:
         """Show a notice above the prompt; if the chat is covered, also in a corner of what covers
         it."""
         self.chat.notice.say(text, level, hint=hint)
+        self.conversation.door.say(text, level, hint)
         if self.app.screen is not self.chat:
             message = f"{text} {hint}".rstrip()
             self.app.notify(message, severity=_SEVERITY.get(level, "information"), markup=False)
@@ -173,6 +175,7 @@ class ScreenFrontend:
 
     def show(self, event: Fact) -> None:
         self.renderer.show(event)
+        self.conversation.door.see(event)
         agent = self.conversation.agent
         if agent and facts.awaits_person(event) is False:
             self.chat.show_mode(agent.permissions.mode, agent.permissions.gate.allowances)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -123,21 +122,21 @@ class _Streaming:
 
 def joined(parts: Iterable[Fact]) -> Iterator[Fact]:
     """The same facts, with deltas of one kind that follow upon each other in one."""
-    for key, run in groupby(parts, _joint):
-        first = next(run)
-        if key is None:
-            yield first
-            yield from run
+    run: list[Any] = []
+    for part in parts:
+        if run and (key := _joint(part)) is not None and key == _joint(run[0]):
+            run.append(part)
             continue
-        others = list(run)
-        if others and isinstance(first, facts.ToolOutputChunk):
-            text = "".join([first.text, *(one.text for one in others)])  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType] - of its type
-            yield replace(others[-1], text=text)
-        elif others:
-            text = "".join([first.text, *(one.text for one in others)])  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType] - of its type
-            yield replace(first, text=text)
-        else:
-            yield first
+        if run:
+            yield _in_one(run)
+        run = [part]
+    if run:
+        yield _in_one(run)
+
+
+def _in_one(run: list[Any]) -> Fact:
+    """Facts of one kind as one; the last picture of what a command draws counts."""
+    return replace(run[-1], text="".join([one.text for one in run])) if run[1:] else run[0]
 
 
 def _joint(fact: Fact) -> tuple[object, ...] | None:
@@ -179,7 +178,7 @@ class LiveState:
 
     # Folding
 
-    def see(self, fact: Fact) -> None:  # noqa: C901, PLR0912 - one case per fact
+    def see(self, fact: Fact) -> None:  # noqa: C901, PLR0912, PLR0915 - one case per fact
         """Take a fact into account."""
         match fact:
             case facts.TextDelta() | facts.ThinkingDelta() | facts.ToolInputDelta():

@@ -285,6 +285,7 @@ class EditorFrontend(HeadlessFrontend):
         assert isinstance(approver, EditorApprover)
         super().__init__(services, approver)
         self.editor = approver
+        self.conversation.door.kind = "editor"
         approver.clock = services.clock
 
     def view(self, name: str, argument: str) -> Coroutine[Any, Any, None] | None:  # noqa: ARG002 - as the port has it

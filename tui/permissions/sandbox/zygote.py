@@ -25,6 +25,7 @@ from contextlib import suppress
 from functools import partial
 
 from tui.keeper import zygote
+from tui.keeper.mark import mark
 from tui.keeper.monitor import Monitor, end_and_exit, end_descendants, words
 from tui.permissions.sandbox import system_calls as system
 from tui.permissions.sandbox.mounted import Mounted, is_below, mounts_of, parsed, shows
@@ -111,6 +112,7 @@ def run(path: str) -> NoReturn:
 
     For programs that start their commands themselves. The request is in a file, which is removed.
     """
+    mark()
     terminal = os.dup(2)
     code = 127
     try:

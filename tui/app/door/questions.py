@@ -1,0 +1,145 @@
+"""Questions to the person, put in more than one place: where the session is open, and to all who
+watch it. The first answer counts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from itertools import count
+from secrets import token_hex
+from typing import Any, Final, cast
+
+import msgspec
+
+from tui.core.cancellation import to_the_end
+from tui.core.dataclass import dataclass, replace
+from tui.core.errors import UsageError
+from tui.core.questions import PLAN_CHOICES, PlanReview, UserAnswer, UserAnswers, UserQuestion
+from tui.permissions.asked import (
+    Answered,
+    Asked,
+    AskedCall,
+    AskedPlan,
+    AskedQuestions,
+    answer_of,
+    put,
+)
+from tui.permissions.types import Answer, Approver, Call, Decision, offered
+
+_RUN: Final = f"{os.getpid()}-{token_hex(6)}"
+"""Makes the numbers of this process's questions its own."""
+_numbers = count(1)
+
+
+@dataclass(slots=True, eq=False)
+class OpenQuestion:
+    """A question that waits: its number, and the answer once a watcher has given one."""
+
+    number: str
+    asked: Asked
+    answered: asyncio.Future[Answered]
+
+
+class SharedApprover:
+    """Puts each question to the approver of the front end and to all who watch. The first answer
+    counts; the other question is withdrawn.
+
+    `opened` and `settled` are called as questions come and go. One that the front end answers at
+    once, since nobody can be asked there, is put to nobody else.
+    """
+
+    def __init__(
+        self,
+        inner: Approver,
+        opened: Callable[[OpenQuestion], None],
+        settled: Callable[[OpenQuestion], None],
+    ) -> None:
+        self.open: dict[str, OpenQuestion] = {}
+        """The questions that wait, by their numbers, the oldest first."""
+        self._inner, self._opened, self._settled = inner, opened, settled
+
+    async def ask(self, call: Call, decision: Decision) -> Answer:
+        return cast("Answer", await self._ask(AskedCall(call, decision)))
+
+    async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
+        return cast("UserAnswers", await self._ask(AskedQuestions(tuple(questions), agent)))
+
+    async def review_plan(self, title: str, plan: str) -> PlanReview:
+        return cast("PlanReview", await self._ask(AskedPlan(title, plan)))
+
+    def answer(self, number: str, data: Any) -> None:
+        """Answer an open question with plain data. Raises UsageError where it doesn't wait any
+        more, or the answer is none of those that are offered."""
+        question = self.open.get(number)
+        if question is None or question.answered.done():
+            raise UsageError("That question doesn't wait any more: it was answered, or withdrawn.")
+        try:
+            given = answer_of(question.asked, data)
+        except (msgspec.ValidationError, RecursionError) as error:
+            raise UsageError(f"That is no answer to this question: {error}.") from error
+        question.answered.set_result(checked(question.asked, given))
+
+    async def _ask(self, asked: Asked) -> Answered:
+        here = asyncio.create_task(put(asked, self._inner), name="question")
+        question = None
+        try:
+            await asyncio.sleep(0)
+            if not here.done():
+                future = asyncio.get_running_loop().create_future()
+                question = OpenQuestion(f"{_RUN}-{next(_numbers)}", asked, future)
+                self.open[question.number] = question
+                self._opened(question)
+                await asyncio.wait({here, future}, return_when=asyncio.FIRST_COMPLETED)
+                if future.done():
+                    return future.result()
+            return await here
+        finally:
+            if question is not None:
+                del self.open[question.number]
+                question.answered.cancel()
+                self._settled(question)
+            if not here.done():
+                here.cancel()
+                await to_the_end(_over(here))
+
+
+async def _over(task: asyncio.Task[Answered]) -> None:
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.exception()  # nobody else asks for it
+
+
+def _check(question: UserQuestion, answer: UserAnswer) -> None:
+    labels = {one.label for one in question.choices}
+    ways = {"", *(one.label for one in question.ways)}
+    if not labels.issuperset(answer.chosen) or answer.way not in ways:
+        raise UsageError(f"An answer to {question.text!r:.60} is none of its choices.")
+    if answer.chosen[1:] and not question.several:
+        raise UsageError(f"{question.text!r:.60} takes one choice.")
+    if answer.text and question.own == "none":
+        raise UsageError(f"{question.text!r:.60} takes no words of your own.")
+
+
+def checked(asked: Asked, given: Answered) -> Answered:
+    """An answer from elsewhere, if it is one of those that the question offers; a person gave it.
+    Raises UsageError."""
+    match asked, given:
+        case AskedCall(call, decision), Answer():
+            if given.changed is not None:
+                raise UsageError("A call can't be changed from here: say no, and why.")
+            if given.answer not in {"once", "no", *offered(call, decision)}:
+                raise UsageError(f"The answer {given.answer!r} isn't offered for this call.")
+        case AskedQuestions(questions), UserAnswers(answers):
+            if len(answers) > len(questions):
+                raise UsageError("There are more answers than questions.")
+            for question, answer in zip(questions, answers, strict=False):
+                _check(question, answer)
+        case AskedPlan(_, plan), PlanReview():
+            if given.verdict not in {"none", *(one for one, _ in PLAN_CHOICES)}:
+                raise UsageError(f"The verdict {given.verdict!r} isn't offered.")
+            if given.verdict == "none":
+                return PlanReview("none", plan)
+        case _:
+            raise UsageError("That is no answer to this question.")
+    return replace(given, by="person")

@@ -1,0 +1,43 @@
+"""The mark of what an agent started: a process cannot take it off, nor can what it starts.
+
+It is a limit of the system that nothing heeds any more (on file locks, since Linux 2.4.25). A
+process without rights of its own may lower the most that it may set, and never raise it; whatever
+it starts has the same limits, also in a session of its own, with another environment, and once its
+parents are gone. So it tells a person's own processes from those of an agent's command, of a hook
+or of an MCP server. Root may take it off.
+
+On Linux only; elsewhere nothing is marked. Standard library only: the zygote imports it.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+
+_LOCKS = 10
+"""RLIMIT_LOCKS, which Python does not name."""
+_NAME = "Max file locks"
+_MOST = 0x486F6C64
+"""The limit of what is marked: no setting of a person's."""
+
+
+def mark(process: int = 0) -> None:
+    """Mark a process, this one where it is 0, and all that it will start. Never raises."""
+    if sys.platform != "linux":
+        return
+    import resource  # noqa: PLC0415 - not everywhere
+
+    with suppress(OSError, ValueError):
+        hard = resource.prlimit(process, _LOCKS)[1]
+        if hard == resource.RLIM_INFINITY or hard > _MOST:
+            resource.prlimit(process, _LOCKS, (_MOST, _MOST))
+
+
+def is_marked(process: int | str) -> bool:
+    """True if a process is marked. Raises OSError where it is gone. Blocks."""
+    with open(f"/proc/{process}/limits", encoding="ascii") as file:  # noqa: PTH123 - pathlib is slow to load
+        for line in file:
+            if line.startswith(_NAME):
+                hard = line[len(_NAME) :].split()[1]
+                return hard != "unlimited" and int(hard) <= _MOST
+    return False
