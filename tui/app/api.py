@@ -46,6 +46,7 @@ from tui.tools.submit_result import SubmitResult, result_tool
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
     from tui.agent.plans import ApprovedPlan
+    from tui.app.door.lines import OwnerKind
 
 Approve: TypeAlias = Callable[[Call, Decision], Answer | bool | Awaitable[Answer | bool]]
 """Says whether a call may run, which the rules leave to the person."""
@@ -319,19 +320,21 @@ async def opened(
     see: Callable[[Fact], None] | None = None,
     choice: SessionChoice | None = None,
     frontend: Callable[[AppServices, Approver | None], HeadlessFrontend] = HeadlessFrontend,
+    kind: OwnerKind | None = None,
 ) -> AsyncGenerator[HeadlessConversation]:
     """A conversation with the session that the options name, else `choice`, until the block ends.
 
     `own` are parts of whoever opens it, with `tools` in their place where there are no others.
-    `see` gets each event from the first one on; `frontend` makes one that can do more. Raises what
-    opening a session raises: CredentialsError, SessionError, SessionInUseError, ConfigError,
-    UsageError.
+    `see` gets each event from the first one on; `frontend` makes one that can do more, `kind` is
+    what others see of it. Raises what opening a session raises: CredentialsError, SessionError,
+    SessionInUseError, ConfigError, UsageError.
     """
     parts = own or OwnParts(tools=tuple(map(as_tool, tools)))
     with scratch_of(options) as scratch:
         program = Program(options, scratch, own=parts)
         conversation = frontend(program, approver).conversation
         conversation.result = result_tool(parts.tools)
+        conversation.door.kind = kind or conversation.door.kind
         if see is not None:
             conversation.watch(see)
         wanted = choice or program.choice()

@@ -22,6 +22,7 @@ from tui.agent.agent import Agent
 from tui.app import api, background
 from tui.app.background import BackgroundSession
 from tui.app.conversation import Conversation
+from tui.app.door.live_state import DETAIL_CHARS, short
 from tui.app.options.arguments import Options
 from tui.app.outcome import Outcome
 from tui.app.router import route_own
@@ -34,11 +35,10 @@ from tui.core.errors import (
     SessionInUseError,
     StorageError,
     UsageError,
-    words,
 )
 from tui.core.fact_words import fact_lines
 from tui.core.facts import Fact
-from tui.core.formatting import local_time, money
+from tui.core.formatting import money
 from tui.core.messages import object_of, string_of
 from tui.core.paths import Folders, folders
 from tui.core.process_birth import born
@@ -48,7 +48,6 @@ from tui.permissions.types import Answer, Call, Decision
 
 NOTIFY_LIMIT_S: Final = 10.0
 _LOG_BYTES: Final = 20_000_000
-_DETAIL_CHARS: Final = 100
 
 
 class WaitingApprover:
@@ -105,7 +104,9 @@ class BackgroundProcess:
         approver, opened = WaitingApprover(self._waits), False
         loop, problem = asyncio.get_running_loop(), ""
         try:
-            async with api.opened(options, approver, see=self._see, choice=choice) as conversation:
+            async with api.opened(
+                options, approver, see=self._see, choice=choice, kind="background"
+            ) as conversation:
                 for number in (signal.SIGTERM, signal.SIGINT):
                     loop.add_signal_handler(number, self._stop)
                 loop.add_signal_handler(signal.SIGUSR1, self._answer_request)
@@ -180,7 +181,7 @@ class BackgroundProcess:
             state="working",
             started=now,
             since=now,
-            title=session.title or one_line(options.prompt or "")[:_DETAIL_CHARS],
+            title=session.title or one_line(options.prompt or "")[:DETAIL_CHARS],
             options=background.lasting_options(options)
             | {"cwd": str(conversation.services.workspace)},
         )
@@ -193,25 +194,14 @@ class BackgroundProcess:
         self._say(f"Session {one.id}, {agent.models.current}, {one.cwd}", *self._early)
         if self._waiting:  # the turn that continues has asked already
             self._waits(self._waiting)
+        conversation.door.follow = self._follow
+        self._follow()
 
     # What happens
 
     def _see(self, event: Fact) -> None:
         self._outcome.see(event)
         self._say(*log_lines(event))
-        match event:
-            case facts.ToolStarted(name=name, label=label):
-                self._keep(detail=f"{name} {label}".strip())
-            case facts.RequestSent(model=model):
-                self._keep(state="working", detail=f"waiting for {model}")
-            case facts.RequestPaid() | facts.CompactionFinished() | facts.TurnFinished():
-                self._keep()  # `ps` says what it costs by now
-            case facts.Parked(until, _, error_class):
-                self._keep(
-                    state="parked", detail=f"{words(error_class)}, until {local_time(until)}"
-                )
-            case _:
-                pass
 
     def _say(self, *lines: str) -> None:
         """Write to the log. An unwritable log must not end the turn."""
@@ -227,20 +217,18 @@ class BackgroundProcess:
         self._waiting = what
         if what:
             self._say(f"Waiting for you: {what}")
-            self._keep(state="waiting", detail=what)
-            self._call(f"waiting for you: {self._detail(what)}")
-        else:
-            self._keep(state="working", detail="")
+            self._call(f"waiting for you: {short(what)}")
 
-    def _keep(self, **changes: Any) -> None:
+    def _follow(self) -> None:
         """Update the entry of this session. If it can't be written, work continues all the same."""
-        agent = self._conversation.agent if self._conversation else None
-        if self._one is None or agent is None:
+        if self._one is None or self._conversation is None:
             return
-        changes["detail"] = self._detail(changes.get("detail", self._one.detail))
-        if changes.get("state", self._one.state) != self._one.state:
-            changes["since"] = timestamp(self._clock.now())
-        self._save(replace(self._one, title=agent.session.title, cost_usd=self._cost(), **changes))
+        status = self._conversation.door.status()
+        changes: dict[str, Any] = {"title": status.title, "cost_usd": status.cost_usd}
+        if status.state in background.RUNNING:
+            changes |= {"state": status.state, "detail": status.detail, "since": status.since}
+        if (now := replace(self._one, **changes)) != self._one:
+            self._save(now)
 
     def _cost(self) -> float | None:
         """The cost of the session so far, None where it is not known or nothing."""
@@ -252,11 +240,6 @@ class BackgroundProcess:
             background.save(self._home, one)
         except StorageError as error:
             self._say(str(error))
-
-    @staticmethod
-    def _detail(text: str) -> str:
-        text = one_line(text)
-        return text if len(text) <= _DETAIL_CHARS else f"{text[: _DETAIL_CHARS - 1]}…"
 
     def _answer_request(self) -> None:
         """Yield the session if somebody asks for it."""
@@ -284,7 +267,7 @@ class BackgroundProcess:
         detail = {"done": outcome.answer, "stopped": ""}.get(state, problem or outcome.error)
         state = "failed" if problem else state
         now = timestamp(self._clock.now())
-        detail = self._detail(problem or detail)
+        detail = short(problem or detail)
         self._save(replace(one, state=state, since=now, detail=detail, cost_usd=self._cost()))  # pyright: ignore[reportArgumentType] - one of the states
         self._call(f"{state}: {detail}")
 

@@ -244,7 +244,7 @@ async def answer_lines(options: Options, source: int, out: TextIO) -> int:
         stopped.set()
         conversation.cancel()
 
-    async with opened(options, approver, see=see) as conversation:
+    async with opened(options, approver, see=see, kind="print") as conversation:
         lines = LineConversation(conversation, approver)
         with heeded_signals(stop):
             await _until_end(source, stopped, lines, see)

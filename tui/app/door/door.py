@@ -67,8 +67,46 @@ class Start:
 
     messages: Sequence[FromOwner]
     known: Sequence[Fact]
+    """Facts of the record that are shown in a moment."""
     saved: Awaitable[Sequence[FromOwner]]
     """Its result are the messages that come first."""
+
+
+class KnownFacts:
+    """Facts that come yet though somebody has them from the record, and what leads to them."""
+
+    def __init__(self, known: Sequence[Fact]) -> None:
+        self._known = list(known)
+
+    def has(self, fact: Fact) -> bool:
+        """True if a fact that comes is known; each is so once."""
+        if not self._known:
+            return False
+        if isinstance(fact, facts.TurnFinished):
+            self._known.clear()
+        elif fact in self._known:
+            self._known.remove(fact)
+            return True
+        return any(_leads_to(fact, one) for one in self._known)
+
+
+def _leads_to(fact: Fact, known: Fact) -> bool:
+    match known, fact:
+        case facts.AssistantMessage(), (
+            facts.RequestSent() | facts.TextDelta() | facts.ThinkingDelta() | facts.ToolInputDelta()
+        ):
+            return True
+        case facts.ToolFinished(id_), (
+            facts.ToolStarted(own)
+            | facts.ToolOutputChunk(own)
+            | facts.PermissionAsked(own)
+            | facts.PermissionAnswered(own)
+            | facts.QuestionAsked(own)
+            | facts.QuestionAnswered(own)
+        ):
+            return own == id_
+        case _:
+            return False
 
 
 class Owner(Protocol):
@@ -118,7 +156,7 @@ class Door:
         watching = [one for one in self._watchers if one.watching]
         if not watching:
             return
-        self._out.append((fact, frozenset(one for one in watching if one.knows(fact))))
+        self._out.append((fact, frozenset(one for one in watching if one.known.has(fact))))
         self._flush_in(BURST_S if isinstance(fact, _STREAMED) else 0.0)
 
     def tell(self, message: FromOwner, *, conversation: bool = False) -> None:
@@ -283,7 +321,7 @@ class Watcher(asyncio.Protocol):
         self._read = bytearray()
         self._seen = 0
         """Bytes of what was read in which there is no end of a line."""
-        self._known: list[Fact] = []
+        self.known = KnownFacts(())
         self._held: list[bytes] | None = None
         """What waits until the file has all before it; None while nothing does."""
         self._held_size = 0
@@ -319,7 +357,7 @@ class Watcher(asyncio.Protocol):
     def begin(self, start: Start) -> None:
         """Hold back what comes until `release`."""
         self.watching, self._start = True, start
-        self._known = list(start.known)
+        self.known = KnownFacts(start.known)
         self._held, self._held_size = [b"".join(map(_line, start.messages))], 0
 
     def release(self, start: Start, first: bytes) -> None:
@@ -328,13 +366,6 @@ class Watcher(asyncio.Protocol):
             return
         held, self._held, self._start = self._held, None, None
         self.write(first + b"".join(held))
-
-    def knows(self, fact: Fact) -> bool:
-        """True if a fact is one that the begin of the conversation has; that counts once."""
-        if not self._known or fact not in self._known:
-            return False
-        self._known.remove(fact)
-        return True
 
     def write(self, data: bytes) -> None:
         """Send lines. Who doesn't read them is cut off."""

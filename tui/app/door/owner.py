@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _DELTAS: Final = (facts.TextDelta, facts.ThinkingDelta, facts.ToolInputDelta)
+"""Facts that come in runs, of which the first changes what is done."""
+_QUIET: Final = (facts.ToolOutputChunk, facts.CompactionDelta, facts.Alive)
+"""Facts that come in numbers and change nothing of it."""
 _PAID: Final = (facts.RequestPaid, facts.CompactionFinished, facts.SubAgentFinished)
 _ENDS: Final = {"done": "done", "interrupted": "stopped", "failed": "failed", "limit": "failed"}
 
@@ -149,7 +152,7 @@ class SessionDoor:
             self._door.show(event)
         kind, before = type(event), self._before
         self._before = kind
-        if kind is before and kind in _DELTAS:
+        if kind in _QUIET or (kind is before and kind in _DELTAS):
             return
         if isinstance(event, _PAID):
             self._price()
@@ -260,23 +263,11 @@ class SessionDoor:
         return Start(told, pending, self._saved(session, len(session.records)))
 
     async def take(self, request: Request) -> RequestOutcome:
-        from tui.app.door.lines import (  # noqa: PLC0415 - it is loaded
-            GiveAnswer,
-            RequestOutcome,
-            SendPrompt,
-            StopTurn,
-        )
+        from tui.app.door.lines import RequestOutcome  # noqa: PLC0415 - it is loaded
 
         number = request.number
         try:
-            match request:
-                case SendPrompt(text=text):
-                    return await self._take_prompt(number, text)
-                case GiveAnswer(to=to, answer=answer):
-                    self.approver.answer(to, answer)
-                case StopTurn():
-                    if not self._conversation.cancel():
-                        raise UsageError("Nothing runs.")
+            return await self._do(request)
         except HoldfastError as error:
             return RequestOutcome(
                 number=number, outcome="refused", text=error.message, hint=error.hint
@@ -285,7 +276,25 @@ class SessionDoor:
             log.exception("A request from another process failed")
             text = f"Something went wrong ({type(error).__name__}). Details are in the log file."
             return RequestOutcome(number=number, outcome="refused", text=text)
-        return RequestOutcome(number=number, outcome="done")
+
+    async def _do(self, request: Request) -> RequestOutcome:
+        """Do what a watcher asks. Raises HoldfastError where that is refused."""
+        from tui.app.door.lines import (  # noqa: PLC0415 - it is loaded
+            GiveAnswer,
+            RequestOutcome,
+            SendPrompt,
+            StopTurn,
+        )
+
+        match request:
+            case SendPrompt(text=text):
+                return await self._take_prompt(request.number, text)
+            case GiveAnswer(to=to, answer=answer):
+                self.approver.answer(to, answer)
+            case StopTurn():
+                if not self._conversation.cancel():
+                    raise UsageError("Nothing runs.")
+        return RequestOutcome(number=request.number, outcome="done")
 
     async def _take_prompt(self, number: str, text: str) -> RequestOutcome:
         from tui.app.door.lines import RequestOutcome  # noqa: PLC0415 - it is loaded
@@ -363,8 +372,10 @@ class SessionDoor:
         from tui.permissions.asked import summary_of  # noqa: PLC0415 - it is loaded
 
         if self._waits:
-            first, *more = [summary_of(one.asked) for one, _ in self._waits.values()]
-            return short(f"{first} and {len(more)} more" if more else first)
+            first, *more = [one.asked for one, _ in self._waits.values()]
+            who = getattr(first, "agent", "") or getattr(getattr(first, "call", None), "agent", "")
+            text = f"{who}: {summary_of(first)}" if who else summary_of(first)
+            return short(f"{text} and {len(more)} more" if more else text)
         if self._state == "idle" or self.live is None:
             return ""
         return self.live.detail or self._phase

@@ -151,7 +151,9 @@ async def _converse(options: Options, driver: DriverOptions, lines: Lines, first
         stopped.set()
         conversation.cancel()
 
-    async with opened(options, approver, own=own, see=see, frontend=DriverFrontend) as conversation:
+    async with opened(
+        options, approver, own=own, see=see, frontend=DriverFrontend, kind="print"
+    ) as conversation:
         most = options.limits.max_cost
         session = DriverSession(conversation, link, writer, approver, driver, servers, most)
         approver.session = writer.session = session
