@@ -168,7 +168,11 @@ class OwnedSession:
 
 @asynccontextmanager
 async def owned(
-    folder: Path, *answers: Any, approver: Approver | None = None, in_memory: bool = False
+    folder: Path,
+    *answers: Any,
+    approver: Approver | None = None,
+    in_memory: bool = False,
+    **fields: Any,
 ) -> AsyncGenerator[OwnedSession]:
     """A session with a model that gives these answers, open until the block ends."""
     provider, world = ScriptedProvider(*answers), World(folder)
@@ -182,7 +186,7 @@ async def owned(
             if in_memory
             else Session.create(root, folders=services.folders, clock=clock)
         )
-        return make_agent(root, provider, approver=asked, session=session, clock=clock)
+        return make_agent(root, provider, approver=asked, session=session, clock=clock, **fields)
 
     services = replace(services, make_agent=made)
     conversation = HeadlessFrontend(services, approver).conversation
