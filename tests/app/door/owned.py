@@ -170,12 +170,13 @@ class OwnedSession:
 async def owned(
     folder: Path,
     *answers: Any,
+    provider: ScriptedProvider | None = None,
     approver: Approver | None = None,
     in_memory: bool = False,
     **fields: Any,
 ) -> AsyncGenerator[OwnedSession]:
     """A session with a model that gives these answers, open until the block ends."""
-    provider, world = ScriptedProvider(*answers), World(folder)
+    model, world = provider or ScriptedProvider(*answers), World(folder)
     services = world.services()
     root = services.workspace
 
@@ -186,7 +187,7 @@ async def owned(
             if in_memory
             else Session.create(root, folders=services.folders, clock=clock)
         )
-        return make_agent(root, provider, approver=asked, session=session, clock=clock, **fields)
+        return make_agent(root, model, approver=asked, session=session, clock=clock, **fields)
 
     services = replace(services, make_agent=made)
     conversation = HeadlessFrontend(services, approver).conversation

@@ -90,9 +90,9 @@ class KnownFacts:
         return any(_leads_to(fact, one) for one in self._known)
 
 
-def _leads_to(fact: Fact, known: Fact) -> bool:
+def _leads_to(fact: Fact, known: object) -> bool:
     match known, fact:
-        case facts.AssistantMessage(), (
+        case facts.AssistantMessage() | facts.TurnInterrupted(), (
             facts.RequestSent() | facts.TextDelta() | facts.ThinkingDelta() | facts.ToolInputDelta()
         ):
             return True

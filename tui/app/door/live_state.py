@@ -235,6 +235,8 @@ class LiveState:
                 self._said.append(fact)
             case _ if isinstance(fact, _LAST):
                 self._last[type(fact)] = fact
+            case _ if isinstance(fact, facts.TurnInterrupted):
+                self._answer.begin(None)
             case facts.HandOff() | facts.LoopStopped():
                 self._answer.begin(None)
                 self._said.append(fact)

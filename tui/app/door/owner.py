@@ -324,6 +324,8 @@ class SessionDoor:
         pending: list[Fact] = []
         for fact in reversed(session.recent):
             if isinstance(fact, RecordFact):
+                if isinstance(fact, facts.TurnInterrupted):  # what streamed is recorded with it
+                    pending.insert(0, cast("Fact", fact))
                 continue  # nobody is shown it
             if fact in shown:
                 break

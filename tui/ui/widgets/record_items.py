@@ -86,7 +86,8 @@ def items_of(records: Iterable[Record]) -> list[Item]:
     items = [item for record, told in retold(branch) for item in _items_again(told, record, calls)]
     if any(item.state == "interrupted" for item in calls.values()):
         for call in interrupted_calls(branch):
-            if item := calls.get(call.call_id):
+            item = calls.get(call.call_id)
+            if item and item.state == "interrupted":  # not one that was denied
                 begun = call.outcome == "unknown" and call.started
                 item.summary = BEGUN if begun else _OUTCOMES[call.outcome]
     return items
