@@ -26,7 +26,7 @@ from tui.ui.screens.footer import MODES
 from tui.ui.start import early_keys
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.answer_guard import SEND_AGAIN, USELESS_S, writes
-from tui.ui.toolkit.base_app import ThemedApp, TooSmall, note_for, uncovered
+from tui.ui.toolkit.base_app import BaseScreen, ThemedApp, TooSmall, note_for, uncovered
 from tui.ui.toolkit.familiar_keys import INSTEAD
 from tui.ui.toolkit.key_parser import AltKey, DoubtfulKey, typed
 from tui.ui.toolkit.key_sequencer import CommandLine, DoublePress, Pressed
@@ -214,9 +214,9 @@ class HoldfastApp(ThemedApp):
     async def action_edit_prompt(self) -> None:
         """Ctrl+G: edit the prompt in the person's own editor."""
         if self.ready:
-            from tui.ui.commands.views import edit_prompt  # noqa: PLC0415 - on demand
+            from tui.ui.screens.external_programs import edit_prompt  # noqa: PLC0415 - on demand
 
-            await edit_prompt(self.frontend)
+            await edit_prompt(self, self.chat.prompt, self.chat.notice)
 
     async def action_debug_view(self) -> None:
         """F12: every event, over the current screen; again closes it."""
@@ -224,7 +224,10 @@ class HoldfastApp(ThemedApp):
             return
         from tui.ui.screens.debug_log import toggle_debug_log  # noqa: PLC0415 - on demand
 
-        await toggle_debug_log(self, self.frontend.log)
+        chats = (screen for screen in self.screen_stack if isinstance(screen, ChatScreen))
+        logs = (screen.watched_log for screen in chats)
+        log = next((log for log in logs if log is not None), self.frontend.log)
+        await toggle_debug_log(self, log)
 
     async def action_switch(self, what: Literal["mode", "think"]) -> None:
         """Switch to the next mode, or /think on or off."""
@@ -253,6 +256,9 @@ class HoldfastApp(ThemedApp):
         if self.early:
             self.early.clear()
             self.chat.notice.clear()
+            return
+        above = [screen for screen in self.screen_stack if isinstance(screen, BaseScreen)]
+        if any(screen.takes_interrupt() for screen in reversed(above)):
             return
         if self.ready and self.conversation.cancel():
             return

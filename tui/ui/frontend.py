@@ -470,6 +470,10 @@ class ScreenFrontend:
             picked.row.path, message=picked.message, foreign=bool(picked.row.agent)
         )
 
+    async def watch_session(self, session: str) -> None:
+        if (work := self._find_view(self, "watch", session)) is not None:
+            await work
+
     def switch_session(self, choice: SessionChoice) -> None:
         """Leave the current session for another one."""
         self.app.run_worker(self._switch_session(choice), group="session")

@@ -191,6 +191,8 @@ class TerminalStatus:
     terminal: TerminalCodes = field(default_factory=lambda: TerminalCodes.of(os.environ))
     name: str = ""
     status: ProgramStatus = field(default_factory=ProgramStatus)
+    waiting: int = 0
+    """How many sessions wait for the person, of a program that shows several."""
     _title: str = ""
     _progress: str = ""
     _report: str = ""
@@ -228,7 +230,8 @@ class TerminalStatus:
         if self._away:
             return
         subject = f" · {self.name}" if self.name else ""
-        text = f"{_MARKS.get(self.state, '')}holdfast{subject}"
+        mark = f"({self.waiting}) " if self.waiting else _MARKS.get(self.state, "")
+        text = f"{mark}holdfast{subject}"
         title = self.terminal.title(text, self.settings.title)
         progress = self.terminal.progress(self.state, self.settings.progress, self.status.percent)
         report = self._code(self.status.report(self.name))

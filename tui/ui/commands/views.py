@@ -17,7 +17,7 @@ from tui.app.reports import Report
 from tui.app.reports.session import copied, session_diff, status_rows
 from tui.core.facts import Overlay
 from tui.core.formatting import plural
-from tui.ui.screens.external_programs import edited, step_aside
+from tui.ui.screens.external_programs import step_aside
 
 if TYPE_CHECKING:
     from tui.app.dialog_data import ShownLine
@@ -120,6 +120,19 @@ async def tasks(frontend: ScreenFrontend, _: str) -> None:
     from tui.ui.tasks import task_flow  # noqa: PLC0415 - on demand
 
     await task_flow.show(frontend)
+
+
+async def watch(frontend: ScreenFrontend, session: str) -> None:
+    """Show a session live that another process has. No command: a choice where one is opened."""
+    from tui.ui.desk import places  # noqa: PLC0415 - on demand
+
+    await places.watch(frontend, session)
+
+
+async def desk(frontend: ScreenFrontend, _: str) -> None:
+    from tui.ui.desk import over_chat  # noqa: PLC0415 - on demand
+
+    await over_chat.show(frontend)
 
 
 async def todos(frontend: ScreenFrontend, _: str) -> None:
@@ -387,22 +400,6 @@ def _run_aside(frontend: ScreenFrontend, *words: str) -> None:
         frontend.say(trouble, "warning")
 
 
-async def edit_prompt(frontend: ScreenFrontend) -> None:
-    """Ctrl+G: edit the prompt in the editor. A text that can't be read back changes nothing; nor
-    does one that an editor saved before it failed, but Up brings that."""
-    prompt = frontend.chat.prompt
-    result = await edited(frontend.app, prompt.value)
-    if result.problem:
-        hint = "Up brings its text." if result.refused else ""
-        frontend.say(result.problem, "error", hint=hint)
-    if result.refused:
-        prompt.past.keep(result.refused.removesuffix("\n"))
-    if result.text is not None:
-        prompt.put_whole(result.text.removesuffix("\n"))
-    await asyncio.sleep(0)
-    prompt.focus()
-
-
 _VIEWS = (
     *(
         help_,
@@ -414,6 +411,8 @@ _VIEWS = (
         find,
         output,
         diff,
+        desk,
+        watch,
         tasks,
         todos,
         permissions,

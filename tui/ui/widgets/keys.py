@@ -156,6 +156,7 @@ SCREEN_KEYS = (
     _own("output", "app.output", "F4", "show or hide the output"),
     _own("next_effort", "app.next_effort", "F5", "next effort level", "next effort"),
     _own("jobs", "app.command('jobs')", "F6", "background commands"),
+    _own("desk", "app.command('desk')", "F7", "desk: all sessions, live"),
     _own("timeline", "app.command('timeline')", "F9", "the session in time"),
     _own("tasks", "app.command('tasks')", "Ctrl+T", "tasks in this folder"),
     _own("suspend", "app.suspend_process", "", ""),  # explained with the prompt
@@ -433,6 +434,38 @@ TASK_KEYS = (
     Key("tab", "app.focus_next", "", ""),
 )
 
+WATCH_KEYS = (
+    _own("send", "", "Enter", "send the prompt to the process that has the session"),
+    _own("stop", "screen.stop_or_close", "Esc", "close what is open, or leave; it runs on"),
+    Key("ctrl+c", "interrupt", "Ctrl+C", "stop its turn · clear · press twice to leave"),
+    Key("ctrl+t", "take_over", "Ctrl+T", "continue the session in this terminal"),
+    _own("desk", "leave", "F7", "leave, from a question too: that stays unanswered"),
+    _own("output", "show_output", "F4", "show or hide the output"),
+    _own("external_editor", "edit_prompt", "Ctrl+G", "edit the prompt in $EDITOR"),
+)
+
+ONLY_ITS_OWN_KEYS = tuple(
+    _own(name, f"not_here('{name}')", "", "")
+    for name in ("next_mode", "model", "think", "context", "next_effort", "jobs", "timeline")
+)
+"""Keys that only the screen of the process that has a session can serve."""
+
+DESK_KEYS = (
+    Key("enter", "", "Enter", "open the session live; type to join in"),
+    Key("a", "answer", "a", "answer its question here", label="answer"),
+    Key("w", "next_waiting", "w", "next session that waits for you", label="next waiting"),
+    Key("n", "new", "n", "start a session in the background", label="new"),
+    Key("s,ctrl+c", "stop", "s, Ctrl+C", "stop its turn, once you confirm", label="stop"),
+    Key("d", "dismiss_ended", "d", "dismiss an ended session", label="dismiss"),
+    Key("slash", "filter", "/", "filter: title, folder, branch, machine, state", label="filter"),
+    Key("tab", "group(1)", "Tab, Shift+Tab", "next/previous group", priority=True),
+    Key("shift+tab", "group(-1)", "", "", priority=True),
+    Key("f", "fold", "f", "show or hide saved sessions", label="saved"),
+    Key("y", "copy", "y", "copy the command that opens it elsewhere", label="copy"),
+    Key("escape,q", "close", "Esc, q", "leave; sessions run on", label="leave"),
+    _own("desk", "close", "F7", "the same; over a question, leave it unanswered"),
+)
+
 LIST_KEYS = (
     Key("", "", "j, k, h, l", "like the arrow keys; Down is also Ctrl+N"),
     Key("", "", "g, G", "first and last"),
@@ -457,6 +490,8 @@ _TABLES = (
     ("Context at a request (e)", PAST_KEYS, "ContextPastScreen"),
     ("Timeline (F9)", TIMELINE_KEYS, "TimelineScreen"),
     ("Tasks (Ctrl+T)", TASK_KEYS, "TasksScreen"),
+    ("A session, watched", WATCH_KEYS, "SessionScreen"),
+    ("Desk (F7)", DESK_KEYS, "DeskScreen"),
     ("Sessions (F3)", SESSION_KEYS, "SessionsScreen"),
     ("Branches (/tree)", BRANCH_KEYS, "BranchesScreen"),
     ("Where a line comes from (B)", WHY_KEYS, "WhyScreen"),
