@@ -37,6 +37,7 @@ DEFAULT_KEYS: Final[Keymap] = {
     "output": ("f4",),
     "next_effort": ("f5",),
     "jobs": ("f6",),
+    "desk": ("f7",),
     "timeline": ("f9",),
     "to_background": ("ctrl+b",),
     "fold_tools": ("ctrl+o",),

@@ -26,7 +26,7 @@ from tui.ui.screens.footer import MODES
 from tui.ui.start import early_keys
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.answer_guard import SEND_AGAIN, USELESS_S, writes
-from tui.ui.toolkit.base_app import ThemedApp, TooSmall, note_for, uncovered
+from tui.ui.toolkit.base_app import BaseScreen, ThemedApp, TooSmall, note_for, uncovered
 from tui.ui.toolkit.familiar_keys import INSTEAD
 from tui.ui.toolkit.key_parser import AltKey, DoubtfulKey, typed
 from tui.ui.toolkit.key_sequencer import CommandLine, DoublePress, Pressed
@@ -253,6 +253,9 @@ class HoldfastApp(ThemedApp):
         if self.early:
             self.early.clear()
             self.chat.notice.clear()
+            return
+        above = [screen for screen in self.screen_stack if isinstance(screen, BaseScreen)]
+        if any(screen.takes_interrupt() for screen in reversed(above)):
             return
         if self.ready and self.conversation.cancel():
             return

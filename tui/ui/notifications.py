@@ -52,6 +52,10 @@ class Notifier:
             case _:
                 pass
 
+    def need(self, text: str) -> None:
+        """Call the person because something that isn't this program's own turn needs them."""
+        self._call(text)
+
     def end(self, *, done: bool) -> None:
         """Call the person if the turn that ended took long."""
         if self.clock.monotonic() - self._began > LONG_S:

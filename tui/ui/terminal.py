@@ -168,18 +168,25 @@ class TerminalStatus:
     terminal: TerminalCodes = field(default_factory=lambda: TerminalCodes.of(os.environ))
     name: str = ""
     state: State = "idle"
+    waiting: int = 0
+    """How many sessions wait for the person, of a program that shows several."""
     _title: str = ""
     _progress: str = ""
     _away: bool = False
 
-    def show(self, *, name: str | None = None, state: State | None = None) -> None:
-        """Show the session's name and what the program is doing; None leaves either as it is."""
+    def show(
+        self, *, name: str | None = None, state: State | None = None, waiting: int | None = None
+    ) -> None:
+        """Show the session's name, what the program is doing, and how many sessions wait for the
+        person; None leaves each as it is."""
+        self.waiting = self.waiting if waiting is None else waiting
         self.name = one_line(self.name if name is None else name)[:_TITLE_MOST]
         self.state = state or self.state
         if self._away:
             return
         subject = f" · {self.name}" if self.name else ""
-        text = f"{_MARKS[self.state]}holdfast{subject}"
+        mark = f"({self.waiting}) " if self.waiting else _MARKS[self.state]
+        text = f"{mark}holdfast{subject}"
         title = self.terminal.title(text, self.settings.title)
         progress = self.terminal.progress(self.state, self.settings.progress)
         codes = ""

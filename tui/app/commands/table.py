@@ -78,6 +78,11 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("diff", "files changed in this session"),
     _command("why FILE[:LINES]", "which prompt wrote a line, at what price", "commands.why"),
     _command("bg [PROMPT]", "work on in the background, or start there", "to_background"),
+    _command(
+        "desk",
+        "all sessions, live: open, answer, stop",
+        screen_only="The desk needs the full screen: run holdfast desk in another terminal.",
+    ),
     _command("tasks", "task run status"),
     _command("todos", "show the agent's to-do list"),
     _command("plan [show]", "plan mode (toggle), or the approved plan", "commands.context"),

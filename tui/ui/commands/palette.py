@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from tui.settings.user_commands import UserCommand
     from tui.ui.screens.chat import ChatScreen
+    from tui.ui.widgets.keys import Key
 
 
 RECENT: Final = "recent-commands.json"
@@ -49,10 +50,10 @@ async def open_palette(
     await _show(app, entries, partial(_choose, app, chat, uncover))
 
 
-async def open_run_palette(app: ThemedApp, run: Screen[None]) -> None:
-    """Like `open_palette`, over a run that has the terminal to itself. Over a question only entries
-    that work everywhere are offered."""
-    entries = run_entries(app.own_keys)
+async def open_run_palette(app: ThemedApp, run: Screen[None], table: Sequence[Key]) -> None:
+    """Like `open_palette`, over a screen that has the terminal to itself, with its keys. Over
+    another one only entries that work everywhere are offered."""
+    entries = run_entries(app.own_keys, table)
     if app.screen is not run:
         entries = [entry for entry in entries if entry.namespace == "app"]
     await _show(app, entries, partial(_run, app, run))

@@ -10,19 +10,19 @@ from textual.app import App
 
 from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.permissions.types import Answer, Call, Decision
-from tui.ui.screens.chat import ChatScreen
 
 if TYPE_CHECKING:
-    from tui.ui.widgets.dialog import Dialog
+    from tui.ui.widgets.dialog import Beneath, Dialog
 
 T = TypeVar("T")
 
 
 class ModalApprover:
-    """Asks the person in modal dialogs, one question at a time."""
+    """Asks the person in modal dialogs, one question at a time. `beneath` keeps in sight above a
+    dialog what it is about."""
 
-    def __init__(self, app: App[Any], chat: ChatScreen) -> None:
-        self._app, self._chat = app, chat
+    def __init__(self, app: App[Any], beneath: Beneath | None = None) -> None:
+        self._app, self._beneath = app, beneath
         self._asking = asyncio.Lock()
 
     async def ask(self, call: Call, decision: Decision) -> Answer:
@@ -30,14 +30,14 @@ class ModalApprover:
         from tui.ui.widgets.approval import ApprovalModal  # noqa: PLC0415 - not for the first frame
 
         async with self._asking:
-            modal = ApprovalModal(call, decision, self._chat)
+            modal = ApprovalModal(call, decision, self._beneath)
             return await self._answered(modal) or Answer("no")
 
     async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
         from tui.ui.widgets.questionnaire import QuestionnaireModal  # noqa: PLC0415 - as above
 
         async with self._asking:
-            modal = QuestionnaireModal(questions, agent, self._chat)
+            modal = QuestionnaireModal(questions, agent, self._beneath)
             return UserAnswers(await self._answered(modal) or ())
 
     async def review_plan(self, title: str, plan: str) -> PlanReview:
@@ -54,4 +54,5 @@ class ModalApprover:
         try:
             return await answer_of(self._app, modal)
         finally:
-            self._chat.leave_room(None)
+            if self._beneath is not None:
+                self._beneath.leave_room(None)

@@ -23,7 +23,7 @@ from tui.settings.user_commands import UserCommand
 from tui.ui.screens.picker import FilterDialog, RowParts
 from tui.ui.screens.table_screen import cell
 from tui.ui.widgets.autocomplete import rank
-from tui.ui.widgets.keys import APP_KEYS, CHAT_KEYS, PROMPT_KEYS, TASK_KEYS, Key, keys_for
+from tui.ui.widgets.keys import APP_KEYS, CHAT_KEYS, PROMPT_KEYS, Key, keys_for
 from tui.ui.widgets.row_list import Part
 
 RECENT_MAX: Final = 12
@@ -99,14 +99,14 @@ def palette_entries(own: Iterable[UserCommand], keymap: Keymap) -> list[PaletteE
     return entries
 
 
-def run_entries(keymap: Keymap) -> list[PaletteEntry]:
-    """Return the actions of the keys in a run that has the terminal to itself, which has no
-    commands."""
-    keys = {"run": TASK_KEYS, "app": tuple(key for key in APP_KEYS if key.action in RUN_ACTIONS)}
+def run_entries(keymap: Keymap, table: Sequence[Key]) -> list[PaletteEntry]:
+    """Return the actions of the keys of a screen that has the terminal to itself, without commands:
+    a run, or the desk."""
+    keys = {"run": table, "app": tuple(key for key in APP_KEYS if key.action in RUN_ACTIONS)}
     return [
         PaletteEntry(key.label or key.action, key.help, key.action, namespace, pressed(key, keymap))
-        for namespace, table in keys.items()
-        for key in table
+        for namespace, rows in keys.items()
+        for key in rows
         if key.label or namespace == "app"
     ]
 

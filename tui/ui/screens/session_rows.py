@@ -76,7 +76,7 @@ def row_parts(
         badge, look = row.agent, "secondary"
     texts = {
         "title": ("└ " if row.parent else "") + (one_line(row.title) or "(no prompts)"),
-        "folder": _folder(one_line(shorten(Path(row.cwd))), _FOLDER) if row.cwd else "—",
+        "folder": nearest_folders(one_line(shorten(Path(row.cwd))), _FOLDER) if row.cwd else "—",
         "messages": f"{row.messages:,}" if row.messages or not row.agent else "—",
         "size": size(row.size),
         "age": age(row.updated, now),
@@ -109,7 +109,7 @@ def _line(texts: Mapping[str, str], width: int, *, folders: bool) -> list[tuple[
     return [("title", cell(whole_words(texts["title"], room), room)), *tail]
 
 
-def _folder(path: str, width: int) -> str:
+def nearest_folders(path: str, width: int) -> str:
     """Return a folder in `width` cells: parents are dropped as a whole, the nearest last."""
     parts = path.split("/")
     while cell_len(path) > width and len(parts) > 1:

@@ -431,7 +431,7 @@ class TasksApp(ThemedApp):
         """Ctrl+P: the keys' actions, to be chosen by name; again closes them."""
         from tui.ui.commands.palette import open_run_palette  # noqa: PLC0415 - on demand
 
-        await open_run_palette(self, self.run_on.screen)
+        await open_run_palette(self, self.run_on.screen, TASK_KEYS)
 
     def action_help(self) -> None:
         """F1: the keys that work here, and the manual; again closes it."""

@@ -194,6 +194,10 @@ class BaseScreen(Widget):
         """True if the screen itself uses a key, before every binding and field."""
         return False
 
+    def takes_interrupt(self) -> bool:
+        """Deal with Ctrl+C, pressed here or in a dialog above. False if it is the app's."""
+        return False
+
     def note(self, text: str) -> None:
         """Show a line about the keys; "" removes it."""
         if text:

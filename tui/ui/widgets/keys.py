@@ -156,6 +156,7 @@ SCREEN_KEYS = (
     _own("output", "app.output", "F4", "show or hide the output"),
     _own("next_effort", "app.next_effort", "F5", "next effort level", "next effort"),
     _own("jobs", "app.command('jobs')", "F6", "background commands"),
+    _own("desk", "app.command('desk')", "F7", "desk: all sessions, live"),
     _own("timeline", "app.command('timeline')", "F9", "the session in time"),
     _own("tasks", "app.command('tasks')", "Ctrl+T", "tasks in this folder"),
     _own("suspend", "app.suspend_process", "", ""),  # explained with the prompt
@@ -433,6 +434,21 @@ TASK_KEYS = (
     Key("tab", "app.focus_next", "", ""),
 )
 
+DESK_KEYS = (
+    Key("enter", "", "Enter", "open the session live; type to join in"),
+    Key("a", "answer", "a", "answer its question here", label="answer"),
+    Key("w", "next_waiting", "w", "next session that waits for you", label="next waiting"),
+    Key("n", "new", "n", "start a session in the background", label="new"),
+    Key("s,ctrl+c", "stop", "s, Ctrl+C", "stop its turn, once you confirm", label="stop"),
+    Key("d", "dismiss_ended", "d", "dismiss an ended session", label="dismiss"),
+    Key("slash", "filter", "/", "filter: title, folder, branch, machine, state", label="filter"),
+    Key("tab", "group(1)", "Tab, Shift+Tab", "next/previous group", priority=True),
+    Key("shift+tab", "group(-1)", "", "", priority=True),
+    Key("f", "fold", "f", "show or hide saved sessions", label="saved"),
+    Key("y", "copy", "y", "copy the command that opens it elsewhere", label="copy"),
+    Key("escape,q", "close", "Esc, q", "leave; sessions run on", label="leave"),
+)
+
 LIST_KEYS = (
     Key("", "", "j, k, h, l", "like the arrow keys; Down is also Ctrl+N"),
     Key("", "", "g, G", "first and last"),
@@ -457,6 +473,7 @@ _TABLES = (
     ("Context at a request (e)", PAST_KEYS, "ContextPastScreen"),
     ("Timeline (F9)", TIMELINE_KEYS, "TimelineScreen"),
     ("Tasks (Ctrl+T)", TASK_KEYS, "TasksScreen"),
+    ("Desk (F7)", DESK_KEYS, "DeskScreen"),
     ("Sessions (F3)", SESSION_KEYS, "SessionsScreen"),
     ("Branches (/tree)", BRANCH_KEYS, "BranchesScreen"),
     ("Where a line comes from (B)", WHY_KEYS, "WhyScreen"),

@@ -21,7 +21,8 @@ from textual.strip import Strip
 from tui.core.dataclass import dataclass
 
 LOOKS = (
-    "text", "muted", "accent", "primary", "secondary", "success", "warning", "error", "cursor",
+    "text", "muted", "accent", "primary", "secondary", "success", "warning", "error", "heading",
+    "cursor",
 )  # fmt: skip
 
 Part: TypeAlias = tuple[str, str]
@@ -48,6 +49,7 @@ class RowList(ScrollView, can_focus=True):
         & > .rows--success { color: $text-success; }
         & > .rows--warning { color: $text-warning; }
         & > .rows--error { color: $text-error; }
+        & > .rows--heading { color: $text-secondary; text-style: bold; }
         & > .rows--cursor { background: $primary-muted; text-style: bold; }
         &:nocolor > .rows--cursor { background: transparent; text-style: bold reverse; }
     }
@@ -130,9 +132,17 @@ class RowList(ScrollView, can_focus=True):
         if self._count:
             self.post_message(self.Chosen(self._cursor))
 
+    def row_at(self, index: int) -> int | None:
+        """Return the row that a click on a row is for; None if it is for none."""
+        return index if index < self._count else None
+
+    def covers(self, index: int) -> bool:
+        """True if the cursor is on a row."""
+        return index == self._cursor
+
     def on_click(self, event: events.Click) -> None:
-        index = round(self.scroll_y) + event.y
-        if index >= self._count:
+        index = self.row_at(round(self.scroll_y) + event.y)
+        if index is None:
             return
         chooses = index == self._cursor or self._one_click
         self.move_to(index)
@@ -155,7 +165,7 @@ class RowList(ScrollView, can_focus=True):
         base = self.rich_style
         if index >= self._count:
             return Strip.blank(width, base)
-        if index == self._cursor:
+        if self.covers(index):
             base += self._styles["cursor"]
         parts = self._draw(index, width)
         segments = [Segment(text, base + self._styles[look]) for text, look in parts]

@@ -1,0 +1,145 @@
+"""`holdfast desk`: the desk on a terminal of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Protocol, runtime_checkable
+
+from textual.screen import Screen
+
+from tui.app.services import LiveSettings
+from tui.core.clock import Clock
+from tui.core.config import Config
+from tui.desk.host import DeskHost, DeskRow
+from tui.ui.desk.desk_rows import SessionKey
+from tui.ui.desk.desk_screen import DeskScreen
+from tui.ui.desk.desk_signals import DeskSignals
+from tui.ui.notifications import notifier, write
+from tui.ui.terminal import SEND_AGAIN_S, TerminalStatus
+from tui.ui.toolkit import themes
+from tui.ui.toolkit.base_app import ThemedApp
+from tui.ui.widgets.fact_log import FactLog
+from tui.ui.widgets.keys import APP_KEYS, DESK_KEYS, HELP, HERE, bindings
+
+_LOST: Final = {0, signal.SIGHUP}
+"""Numbers that mean a lost terminal: its signal, or 0 if it can't be read or written any more."""
+
+
+class SessionOpener(Protocol):
+    """Makes the screen that shows a session of a host live."""
+
+    def __call__(self, host: DeskHost, row: DeskRow, /) -> Screen[Any]: ...
+
+
+@runtime_checkable
+class HasFacts(Protocol):
+    """A screen that keeps the facts that it has shown."""
+
+    watched_log: FactLog
+
+
+class DeskApp(ThemedApp):
+    """Shows the sessions of `hosts`, which it closes at the end. `folder` is where a new session
+    begins by default; `opener` makes the screen of one session."""
+
+    TITLE = "holdfast"
+    CSS_PATH = ["../app.tcss", "../screens/chat.tcss", "desk.tcss"]  # noqa: RUF012
+    BINDINGS = bindings(APP_KEYS)  # pyright: ignore[reportAssignmentType]
+    current: SessionKey | None = None
+
+    def __init__(
+        self,
+        hosts: Sequence[DeskHost],
+        opener: SessionOpener,
+        *,
+        folder: Path,
+        config: Config | None = None,
+        theme: str = themes.DEFAULT_DARK,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(clock=clock)
+        config = config or Config()
+        self._hosts, self._make_screen = hosts, opener
+        self.terminal = TerminalStatus(partial(write, self), config.terminal)
+        caller = notifier(self, self.clock, self.terminal.notification, LiveSettings(config))
+        self._signals = DeskSignals(self.terminal, caller)
+        self.desk = DeskScreen(hosts, self, self.clock, folder=folder)
+        self.desk.awaited = True
+        self.guess_theme(theme)
+
+    def get_default_screen(self) -> Screen[Any]:
+        return self.desk
+
+    def on_mount(self) -> None:
+        self.takeover.leaving = self.terminal.leave
+        self.heed_ends(self._signal_came)
+        self.set_interval(SEND_AGAIN_S, self.terminal.say_again)
+        self.run_worker(self.terminal.ask_tmux(), group="terminal")
+
+    async def on_unmount(self) -> None:
+        await asyncio.gather(*(host.close() for host in self._hosts), return_exceptions=True)
+
+    def resumed(self) -> None:
+        super().resumed()
+        self.terminal.resume()
+
+    # What the desk asks
+
+    def open_session(self, host: DeskHost, row: DeskRow) -> None:
+        self.push_screen(self._make_screen(host, row))
+
+    def leave_desk(self) -> None:
+        self.exit()
+
+    def count(self, rows: Sequence[DeskRow]) -> None:
+        self._signals.show(rows)
+
+    # Keys that work everywhere
+
+    async def action_debug_view(self) -> None:
+        """F12: the facts of the session that is shown; the desk itself has none."""
+        from tui.ui.screens.debug_log import toggle_debug_log  # noqa: PLC0415 - on demand
+
+        shown = next((screen for screen in self.screen_stack if isinstance(screen, HasFacts)), None)
+        if shown is None:
+            self.desk.notice.say("Open a session first: F12 shows what happens in it.")
+        else:
+            await toggle_debug_log(self, shown.watched_log)
+
+    async def action_palette(self) -> None:
+        """Ctrl+P: the keys' actions, to be chosen by name; again closes them."""
+        from tui.ui.commands.palette import open_run_palette  # noqa: PLC0415 - on demand
+
+        await open_run_palette(self, self.desk, DESK_KEYS)
+
+    def action_help(self) -> None:
+        """F1: the keys that work here, and the manual; again closes it."""
+        from tui.ui.screens.help import HelpScreen, HelpSection  # noqa: PLC0415 - on demand
+
+        if isinstance(self.screen, HelpScreen):
+            self.screen.dismiss()
+        elif not any(isinstance(screen, HelpScreen) for screen in self.screen_stack):
+            within = (self.screen.focused or self.screen).ancestors_with_self
+            names = [type(widget).__name__ for widget in within]
+            here = next((HERE[name] for name in names if name in HERE), DESK_KEYS)
+            title = next(title for title, table in HELP if table is here)
+            everywhere = [key for key in APP_KEYS if hasattr(self, f"action_{key.action}")]
+            tables = ((title, here), ("Everywhere", everywhere))
+            self.push_screen(
+                HelpScreen([HelpSection.of(*table, self.own_keys) for table in tables])
+            )
+
+    async def action_interrupt(self) -> None:
+        """Ctrl+C over a question: leave it unanswered. The desk itself stops a turn by it."""
+        self.desk.takes_interrupt()
+
+    async def action_quit(self) -> None:
+        self.exit()
+
+    def _signal_came(self, number: int) -> None:
+        """Leave after a signal, or because the terminal has gone (`number` is 0)."""
+        self.exit(return_code=128 + (number or signal.SIGHUP))
