@@ -75,8 +75,8 @@ _COLUMNS: Final = (
     ("for", 9, 40),
     ("cost", 9, 62),
     ("age", 9, 136),
-    ("folder", 22, 92),
-    ("branch", 16, 108),
+    ("folder", 18, 92),
+    ("branch", 14, 108),
     ("host", 14, 70),
 )
 """The columns after the title and what it does: name, cells, the width that has room for it."""

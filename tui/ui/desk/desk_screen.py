@@ -132,6 +132,11 @@ class DeskScreen(TableScreen[None]):
         return [row for host in self._hosts for row in host.rows]
 
     @property
+    def is_reading(self) -> bool:
+        """True until every machine has said something."""
+        return bool(self._reading)
+
+    @property
     def row(self) -> DeskRow | None:
         """The session under the cursor."""
         return self._list.row
@@ -173,8 +178,9 @@ class DeskScreen(TableScreen[None]):
         if shown.content != title:
             shown.update(title, layout=False)
         self._show_problems()
-        reading = bool(self._reading)
-        empty = "" if lines else desk_rows.empty_text(words, reading=reading, count=len(rows))
+        empty = (
+            "" if lines else desk_rows.empty_text(words, reading=self.is_reading, count=len(rows))
+        )
         if self.has_class("-empty") != bool(empty) or empty:
             self.show_empty(empty)
         self._follow_cursor()
