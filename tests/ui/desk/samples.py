@@ -147,6 +147,8 @@ def day() -> list[DeskRow]:
 class LiveSession(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
     """Stands in for the live view of a session."""
 
+    DEFAULT_CSS = "LiveSession { background: $background; }"
+
     def __init__(self, host: DeskHost, shown: DeskRow) -> None:
         super().__init__()
         self.host, self.shown = host, shown

@@ -141,6 +141,12 @@ class DeskScreen(TableScreen[None]):
         """The session under the cursor."""
         return self._list.row
 
+    @property
+    def _in_sight(self) -> bool:
+        """True unless another screen hides it; a dialog lets it be seen."""
+        top = cast("App[Any]", self.app).screen
+        return top is self or top.styles.background.a < 1
+
     # What is shown
 
     def _host_changed(self, host: DeskHost) -> None:
@@ -150,7 +156,7 @@ class DeskScreen(TableScreen[None]):
             self.call_later(self._draw)
 
     def _tick(self) -> None:
-        if self.is_current:
+        if self._in_sight:
             self._list.tick()
 
     def _draw(self) -> None:
@@ -161,7 +167,7 @@ class DeskScreen(TableScreen[None]):
         rows = self.sessions
         self._owner.count(rows)
         self._close_dialogs(rows)
-        if not self.is_current:
+        if not self._in_sight:
             return  # drawn when it is seen again
         words, width = self.filter_field.value, self.size.width
         roomy = self.size.height >= ROOMY
