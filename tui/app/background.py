@@ -169,6 +169,11 @@ def find(home: Folders, wanted: str | None, now: datetime) -> BackgroundSession:
     raise SessionError(f"No session {wanted} in the background.", hint=hint)
 
 
+def entry(home: Folders, id_: str) -> BackgroundSession | None:
+    """The entry of a session as it stands there; None where there is none. Blocks."""
+    return _read(folder_of(home) / f"{id_}.json")
+
+
 def running_at(home: Folders, session: Path, now: datetime) -> BackgroundSession | None:
     """The process on this machine that has a session's file. Blocks."""
     real = os.path.realpath(session)

@@ -29,6 +29,13 @@ def born(pid: int) -> str:
     return ""
 
 
+def is_stopped(pid: int) -> bool:
+    """True if a process is stopped, by Ctrl+Z or SIGSTOP; False where this is not known."""
+    with suppress(OSError, ValueError, IndexError):
+        return _stat_of(pid)[0] in "Tt"
+    return False
+
+
 def _stat_of(pid: int | str) -> list[str]:
     """Return the fields of /proc about a process after its name: state, parent, group and so on."""
     stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")

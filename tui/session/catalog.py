@@ -46,6 +46,11 @@ def scan(folders: Folders, workspace: Path | None = None) -> list[SessionFileSta
     return sorted((state for root in roots for state in _files_in(root)), reverse=True)
 
 
+def scan_folder(folder: Path) -> list[SessionFileState]:
+    """The session files in one folder, in no order; none where it can't be listed."""
+    return [*_files_in(folder)]
+
+
 def scan_children(folders: Folders, workspace: Path | None = None) -> list[SessionFileState]:
     """The sessions of sub-agents, which `scan` leaves out; of a workspace or all of them."""
     roots = [folders.sessions_of(workspace)] if workspace else _folders_in(folders.sessions)
