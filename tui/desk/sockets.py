@@ -4,6 +4,7 @@ folder."""
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 import stat
@@ -37,8 +38,10 @@ def open_private(folder: Path) -> int:
     none, and ForeignSocketError."""
     try:
         file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except NotADirectoryError:
-        raise _foreign(folder, "it is a link or a file") from None
+    except OSError as error:
+        if error.errno in {errno.ENOTDIR, errno.ELOOP}:
+            raise _foreign(folder, "it is a link or a file") from None
+        raise
     state = os.fstat(file)
     if state.st_uid == os.geteuid() and not state.st_mode & 0o077:
         return file
