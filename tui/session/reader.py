@@ -30,6 +30,10 @@ END_BYTES = 128 * 1024
 """Number of bytes read from either end of a long session for a look at it."""
 
 _HEAD_FIELDS = ("type", "id", "parent", "time", CHAIN)
+_UNREAD = ("skipped", "the last line is cut short")
+"""How the findings begin that are about a line of which nothing is left."""
+_BEFORE = JsonLine(0, 0, None)
+"""The place of a record that was read earlier."""
 
 _Place: TypeAlias = tuple[JsonLine, dict[str, Any]]
 
@@ -113,6 +117,20 @@ def records_of(data: bytes) -> list[Record]:
     """The records in whole lines of a session, in their order; what can't be read is left out."""
     objects = list(_without_drafts(parse(_lines(data), Findings()), DraftReader()))
     return list(_assemble(Path(), objects, 0.0, Findings(), NOTHING).records)
+
+
+def grown(before: Sequence[Record], data: bytes) -> tuple[list[Record], int]:
+    """All records of a session that had those `before` and grew by whole lines, in their order, and
+    how many of the lines can't be read. Blocks."""
+    findings = Findings()
+    objects = _without_drafts(parse(_lines(data), findings), DraftReader())
+    entries = [place for place in objects if place[1].get("type") != "session"]
+    known = {record.id for record in before}
+    came = _records(entries, before[-1].time if before else "", findings)
+    came = [place for place in came if place[1].id not in known]
+    linked = _linked([*((_BEFORE, record) for record in before), *came], Findings())
+    unread = sum(finding.action.startswith(_UNREAD) for finding in findings.all())
+    return [record for _, record in linked], unread
 
 
 def _lines(data: bytes, offset: int = 0) -> Iterator[JsonLine]:

@@ -216,7 +216,7 @@ class HoldfastApp(ThemedApp):
         if self.ready:
             from tui.ui.commands.views import edit_prompt  # noqa: PLC0415 - on demand
 
-            await edit_prompt(self.frontend)
+            await edit_prompt(self, self.chat)
 
     async def action_debug_view(self) -> None:
         """F12: every event, over the current screen; again closes it."""
@@ -224,7 +224,8 @@ class HoldfastApp(ThemedApp):
             return
         from tui.ui.screens.debug_log import toggle_debug_log  # noqa: PLC0415 - on demand
 
-        await toggle_debug_log(self, self.frontend.log)
+        watching = self._watching
+        await toggle_debug_log(self, (watching and watching.watched_log) or self.frontend.log)
 
     async def action_switch(self, what: Literal["mode", "think"]) -> None:
         """Switch to the next mode, or /think on or off."""
@@ -249,7 +250,11 @@ class HoldfastApp(ThemedApp):
 
     async def action_interrupt(self) -> None:
         """Ctrl+C: stop what runs, else clear the prompt, else quit at the second press. A prompt
-        behind another screen is left alone."""
+        behind another screen is left alone. Over a session that another process has, it is that
+        session's key."""
+        if (watching := self._watching) is not None:
+            await self.run_action("interrupt", watching)
+            return
         if self.early:
             self.early.clear()
             self.chat.notice.clear()
@@ -263,6 +268,14 @@ class HoldfastApp(ThemedApp):
             self._clear_prompt()
             return
         await self.action_quit_if_again("Ctrl+C")
+
+    @property
+    def _watching(self) -> ChatScreen | None:
+        """The screen of a session that another process has, if it is open."""
+        for screen in reversed(self.screen_stack):
+            if isinstance(screen, ChatScreen) and screen.watched_log is not None:
+                return screen
+        return None
 
     async def action_quit_if_again(self, key: str) -> None:
         """Quit at the second press, or at once while something is being saved before leaving."""

@@ -75,10 +75,12 @@ class FactRenderer:
         """Show the output of a tool call in the output pane; other items have none."""
         self._calls.open(item)
 
-    def resume(self, past: RestoredItems, prepared: PreparedItems | None = None) -> None:
-        """Start from what a session already holds, its items `prepared` or not. Called once, before
-        the first event."""
-        self._chat.fill(prepared or past.items)
+    def resume(
+        self, past: RestoredItems, prepared: PreparedItems | None = None, *, again: bool = False
+    ) -> None:
+        """Start from what a session already holds, its items `prepared` or not; `again` where the
+        screen already shows that session. Called once, before the first event."""
+        self._chat.fill(prepared or past.items, again=again)
         self._calls.resume(past)
         self.last_answer = past.last_answer
         self._status(turns=past.turns, trouble="")

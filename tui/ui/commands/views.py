@@ -22,6 +22,8 @@ from tui.ui.screens.external_programs import edited, step_aside
 if TYPE_CHECKING:
     from tui.app.dialog_data import ShownLine
     from tui.ui.frontend import ScreenFrontend
+    from tui.ui.screens.chat import ChatScreen
+    from tui.ui.toolkit.base_app import ThemedApp
 
 
 async def help_(frontend: ScreenFrontend, words: str) -> None:
@@ -387,14 +389,14 @@ def _run_aside(frontend: ScreenFrontend, *words: str) -> None:
         frontend.say(trouble, "warning")
 
 
-async def edit_prompt(frontend: ScreenFrontend) -> None:
+async def edit_prompt(app: ThemedApp, chat: ChatScreen) -> None:
     """Ctrl+G: edit the prompt in the editor. A text that can't be read back changes nothing; nor
     does one that an editor saved before it failed, but Up brings that."""
-    prompt = frontend.chat.prompt
-    result = await edited(frontend.app, prompt.value)
+    prompt = chat.prompt
+    result = await edited(app, prompt.value)
     if result.problem:
         hint = "Up brings its text." if result.refused else ""
-        frontend.say(result.problem, "error", hint=hint)
+        chat.notice.say(result.problem, "error", hint=hint)
     if result.refused:
         prompt.past.keep(result.refused.removesuffix("\n"))
     if result.text is not None:

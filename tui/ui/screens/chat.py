@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from tui.ui.widgets.conversation.items import Item
     from tui.ui.widgets.conversation.items_view import PreparedItems
     from tui.ui.widgets.conversation.view import ConversationView
+    from tui.ui.widgets.fact_log import FactLog
     from tui.ui.widgets.notices import NoticeText, TodoList
     from tui.ui.widgets.output_view import OutputView
     from tui.ui.widgets.retry_banner import RetryBanner
@@ -73,6 +74,9 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
 
     class StopAsked(Message):
         """Esc was pressed, with nothing open that it could close."""
+
+    watched_log: FactLog | None = None
+    """The facts of a session that another process has; None where it is the app's own."""
 
     BINDINGS = bindings(CHAT_KEYS)  # pyright: ignore[reportAssignmentType]
     AUTO_FOCUS: ClassVar[str | None] = "#prompt"
@@ -329,13 +333,19 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def action_widen(self, cells: int) -> None:
         self.panes.widen(cells)
 
-    def fill(self, items: Sequence[Item] | PreparedItems, *, end: bool = False) -> None:
-        """Show another session: all of it, or its `end` until the next `fill` brings the rest."""
+    def fill(
+        self, items: Sequence[Item] | PreparedItems, *, end: bool = False, again: bool = False
+    ) -> None:
+        """Show another session: all of it, or its `end` until the next `fill` brings the rest; with
+        `again`, the same one as it was read again."""
         if isinstance(items, Sequence):
             items = self.conversation.prepare(items)
-        if not self._end_shown:
-            self.conversation.clear()
-        self.conversation.complete(items)
+        if again:
+            self.conversation.renew(items)
+        else:
+            if not self._end_shown:
+                self.conversation.clear()
+            self.conversation.complete(items)
         self._end_shown = end
         if self.has_class("-fresh") == bool(items.items):
             self._set_fresh(not items.items)

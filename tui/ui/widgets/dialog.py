@@ -23,9 +23,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from textual import on
+from textual import events, on
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
@@ -35,6 +36,7 @@ from textual.reactive import reactive
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
+from tui.core.dataclass import dataclass
 from tui.core.formatting import plural
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.character_input import CharacterInput
@@ -77,6 +79,14 @@ class AskedAbout(VerticalScroll, can_focus=False):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.InSight())
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveKey:
+    """A key that leaves a question unanswered, and what then is done."""
+
+    key: str
+    leave: Callable[[], object]
 
 
 class Beneath(Protocol):
@@ -126,6 +136,7 @@ class Dialog(BaseScreen, ModalScreen[T]):
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL, "-tall")]
         self._keys: tuple[Key, ...] = ()
         self._note = ""
+        self.leave_key: LeaveKey | None = None
 
     def framed(self, box: BoxT, title: str, *keys: Key) -> BoxT:
         """Return a box with its title in the upper border, and its keys in the lower one."""
@@ -133,6 +144,14 @@ class Dialog(BaseScreen, ModalScreen[T]):
         box.border_title = Content(title)
         self._keys = keys
         return box
+
+    def takes(self, event: events.Key | events.Paste) -> bool:
+        if self.leave_key is None or not isinstance(event, events.Key):
+            return super().takes(event)
+        if event.key == self.leave_key.key:
+            self.leave_key.leave()
+            return True
+        return super().takes(event)
 
     @property
     def explained(self) -> tuple[str, tuple[Key, ...]]:
@@ -183,6 +202,8 @@ class Dialog(BaseScreen, ModalScreen[T]):
         pages = ("pgdn", plural(below, "more line")) if below else PAGES
         for box in self.query("#box"):
             keys = [key for key in self._keys if longer or key not in {SCROLL, PAGES}]
+            if self.leave_key is not None:
+                keys.insert(len(keys) - 1, (self.leave_key.key, "leave"))
             keys = [pages if key == PAGES else key for key in keys]
             room = box.outer_size.width - 6
             box.border_subtitle = (

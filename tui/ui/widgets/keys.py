@@ -434,6 +434,22 @@ TASK_KEYS = (
     Key("tab", "app.focus_next", "", ""),
 )
 
+WATCH_KEYS = (
+    _own("send", "", "Enter", "send the prompt to the process that has the session"),
+    _own("stop", "screen.stop_or_close", "Esc", "close what is open, or leave; it runs on"),
+    Key("ctrl+c", "interrupt", "Ctrl+C", "stop its turn · clear · press twice to leave"),
+    Key("ctrl+t", "take_over", "Ctrl+T", "continue the session in this terminal"),
+    Key("f7", "leave", "F7", "leave, from a question too: that stays unanswered"),
+    _own("output", "show_output", "F4", "show or hide the output"),
+    _own("external_editor", "edit_prompt", "Ctrl+G", "edit the prompt in $EDITOR"),
+)
+
+ONLY_ITS_OWN_KEYS = tuple(
+    _own(name, f"not_here('{name}')", "", "")
+    for name in ("next_mode", "model", "think", "context", "next_effort", "jobs", "timeline")
+)
+"""Keys that only the screen of the process that has a session can serve."""
+
 DESK_KEYS = (
     Key("enter", "", "Enter", "open the session live; type to join in"),
     Key("a", "answer", "a", "answer its question here", label="answer"),
@@ -473,6 +489,7 @@ _TABLES = (
     ("Context at a request (e)", PAST_KEYS, "ContextPastScreen"),
     ("Timeline (F9)", TIMELINE_KEYS, "TimelineScreen"),
     ("Tasks (Ctrl+T)", TASK_KEYS, "TasksScreen"),
+    ("A session, watched", WATCH_KEYS, "SessionScreen"),
     ("Desk (F7)", DESK_KEYS, "DeskScreen"),
     ("Sessions (F3)", SESSION_KEYS, "SessionsScreen"),
     ("Branches (/tree)", BRANCH_KEYS, "BranchesScreen"),

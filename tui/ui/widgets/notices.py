@@ -87,7 +87,10 @@ _KEY = (("↑", "edit"),)
 
 class QueuedPrompts(Widget):
     """One row per text, at most three; hidden if nothing waits. The first row names the key that
-    takes them back into the prompt."""
+    takes them back into the prompt, unless that is done elsewhere (`key`). The texts in `going` are
+    on their way to another process."""
+
+    key = True
 
     DEFAULT_CSS = f"""
     QueuedPrompts {{ height: auto; max-height: {ROWS}; width: 1fr; padding: 0 1; display: none; }}
@@ -95,23 +98,29 @@ class QueuedPrompts(Widget):
     """
 
     texts: reactive[tuple[str, ...]] = reactive((), layout=True)
+    going: reactive[tuple[str, ...]] = reactive((), layout=True)
 
     def watch_texts(self) -> None:
-        self.set_class(bool(self.texts), "-some")
+        self.set_class(bool(self.texts or self.going), "-some")
+
+    def watch_going(self) -> None:
+        self.watch_texts()
 
     def render(self) -> Content:
         width = max(1, self.content_size.width)
-        shown = self.texts if len(self.texts) <= ROWS else self.texts[: ROWS - 1]
+        every = [*(("queued ", text) for text in self.texts)]
+        every += (("sending ", text) for text in self.going)
+        shown = every if len(every) <= ROWS else every[: ROWS - 1]
         rows = [
-            Content.assemble(("queued ", "$text-secondary"), (one_line(text), "$text-muted"))
-            for text in shown
+            Content.assemble((word, "$text-secondary"), (one_line(text), "$text-muted"))
+            for word, text in shown
         ]
         key = in_a_row(_KEY)
         room = width - key.cell_length - 1
-        if rows and room > 0:
+        if rows and room > 0 and self.key:
             rows[0] = Content.assemble(rows[0].truncate(room, ellipsis=True, pad=True), " ", key)
         rows = [row.truncate(width, ellipsis=True) for row in rows]
-        if more := len(self.texts) - len(shown):
+        if more := len(every) - len(shown):
             rows.append(Content.styled(f"       and {more} more", "$text-muted"))
         return Content("\n").join(rows)
 

@@ -219,6 +219,15 @@ class ItemsView(LineView):
         self._viewport.replace(all_.heights, more)
         self._touch()
 
+    def renew(self, all_: PreparedItems) -> None:
+        """Show the items of the same conversation, read again; a scroll position is kept."""
+        if self._viewport.following or len(all_.items) < len(self._items):
+            self.clear()
+        self._items, self._index = all_.items, all_.index
+        self._pictures.clear()
+        self._viewport.replace(all_.heights)
+        self._touch()
+
     # Streams
 
     def stream(self, item: AssistantItem | ThinkingItem, text: str) -> None:

@@ -158,6 +158,10 @@ class ConversationView(ItemsView):
         if cursor is not None and more >= 0:
             self._cursor = cursor + more
 
+    def renew(self, all_: PreparedItems) -> None:
+        self.end_find()
+        super().renew(all_)
+
     def go_to(self, item: Item) -> None:
         """Bring an item into view, with the cursor on it."""
         index = self._index.get(item)

@@ -1,0 +1,77 @@
+"""The state of a watched session in words, for the line over its prompt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from tui.app.door.lines import OPEN_STATES, Hello, OwnerKind, SessionStatus, State
+from tui.core.text_cleaning import one_line
+
+PLACES: Final[Mapping[OwnerKind, str]] = {
+    "screen": "open on another screen",
+    "plain": "open in plain lines",
+    "background": "runs in the background",
+    "print": "runs with -p",
+    "editor": "open in an editor",
+    "program": "driven by a program",
+    "none": "nobody has it open",
+}
+"""Where a session is open, by the kind of its owner."""
+WAITING: Final = "waiting for you"
+_STATES: Final[Mapping[State, str]] = {
+    "waiting": WAITING,
+    "working": "working",
+    "parked": "parked",
+    "idle": "idle",
+    "done": "done",
+    "failed": "failed",
+    "stopped": "stopped",
+    "interrupted": "its process was killed; nothing recorded is lost",
+    "saved": "saved",
+}
+_SAYS_ALL: Final = frozenset[State]({"waiting", "interrupted"})
+"""States whose detail says nothing that isn't on the screen."""
+RESTARTS: Final = "nobody has it open; a prompt starts it again in the background"
+
+
+def is_open(status: SessionStatus) -> bool:
+    """True if a process has the session open."""
+    return status.state in OPEN_STATES
+
+
+def busy(status: SessionStatus) -> bool:
+    """True if a turn runs, or waits for something."""
+    return status.state in OPEN_STATES and status.state != "idle"
+
+
+def state_words(status: SessionStatus, hello: Hello | None, problem: str = "") -> str:
+    """Return the state of a session in a line; `problem` says why its owner can't be asked."""
+    if problem:
+        return one_line(problem)
+    words, detail = _STATES[status.state], one_line(status.detail)
+    if detail and status.state not in _SAYS_ALL:
+        words = detail if status.state == "working" else f"{words}: {detail.rstrip('.')}"
+    if not is_open(status):
+        return f"{words} · {RESTARTS}"
+    if status.state == "idle" and hello is not None:
+        return f"{words} · {PLACES[hello.kind]}"
+    return words
+
+
+def cut_words(host: str, reason: str, seconds: float) -> str:
+    """Return the words for a line that is cut, and when it is tried again."""
+    where = f" to {host}" if host else ""
+    why = one_line(reason).rstrip(".")
+    because = f" ({why})" if why and why != "The line was cut" else ""
+    when = f"again in {math.ceil(seconds)} s" if seconds > 0 else "now"
+    return f"the line{where} is cut; trying {when}{because}"
+
+
+def place_words(hello: Hello | None) -> str:
+    """Return where the session is open, for the end of the line over the prompt."""
+    if hello is None:
+        return "connecting"
+    pid = f" · process {hello.pid}" if hello.pid and hello.kind != "none" else ""
+    return f"{PLACES[hello.kind]}{pid}"
