@@ -16,6 +16,7 @@ from tui.ui.tool_calls import ToolCalls
 from tui.ui.widgets import record_items
 from tui.ui.widgets.conversation.items import (
     AssistantItem,
+    AttemptItem,
     Item,
     NoticeItem,
     ThinkingItem,
@@ -162,6 +163,8 @@ class FactRenderer:
                 chat.work("waiting to retry", counts=False)
                 chat.retry.wait(event)
                 self._attempt = record_items.fact_item(event, chat.clock.now(), voided)
+                if _same_attempt(self._attempt, chat.conversation.newest):  # already drawn
+                    self._attempt = None
                 if voided.strip() and self._attempt:  # it may be read meanwhile
                     chat.add(self._attempt)
                     self._attempt = None
@@ -272,6 +275,16 @@ class FactRenderer:
         self._status(turns=chat.status.state.turns + self._prompted)
         self._prompted = False
         chat.idle()
+
+
+def _same_attempt(item: Item | None, last: Item | None) -> bool:
+    """True if both are the same failed attempt: once from its record, once told again."""
+    return (
+        isinstance(item, AttemptItem)
+        and isinstance(last, AttemptItem)
+        and (item.attempt, item.delay_s, item.message, item.request_id, item.text)
+        == (last.attempt, last.delay_s, last.message, last.request_id, last.text)
+    )
 
 
 class StreamingAnswer:

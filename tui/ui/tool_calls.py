@@ -100,8 +100,14 @@ class ToolCalls:
     def write(self, id_: str, name: str, piece: str) -> ToolItem | None:
         """Return a new item for a call that the model begins to write, so that a failed answer can
         take it back; None if the call is known."""
+        known = self._items.get(id_)
+        if known is not None and not piece and known.state == "interrupted":
+            # of a recorded answer that another process has at work: it waits for its turn
+            self._open[id_] = known
+            self.change(id_, state="written", summary="")
+            return None
         self._pieces.setdefault(id_, []).append(piece)
-        if id_ in self._items:
+        if known is not None:
             return None
         item = self._items[id_] = self._open[id_] = ToolItem(id_, name, state="writing")
         return item
@@ -128,7 +134,7 @@ class ToolCalls:
         another call's is arriving there."""
         if item := self._items.get(id_):
             item.name, item.label = name, label  # a tool found by search is called through another
-            item.input, item.state = input_, "running"
+            item.input, item.state, item.summary = input_, "running", ""
             self._chat.conversation.changed(item)
         else:
             item = self._items[id_] = ToolItem(id_, name, label, input=input_)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import msgspec
 
@@ -25,7 +25,8 @@ from tui.batch.events import (
 from tui.core import facts
 from tui.core.clock import Clock
 from tui.core.dataclass import dataclass, field
-from tui.core.facts import Fact, Notice, SubAgentEvent, WireFact
+from tui.core.facts import Notice
+from tui.core.facts.lines import UnknownFactError, fact_of_json
 
 LONGEST_WAIT_S: Final = 15.0
 """Seconds for which other workers wait for the first one's answer."""
@@ -36,9 +37,6 @@ _OF_TASK: Final[Mapping[str, type[TaskStarted | RetryDelayed | TaskFinished]]] =
 }
 _OF_RUN: Final = {"run_started": RunStarted, "notice": Notice, "run_finished": RunFinished}
 _NONE: Final = -1
-_FACTS: Final[Mapping[str, type[WireFact]]] = {
-    str(kind.__struct_config__.tag): kind for kind in get_args(Fact)
-}
 _ANSWERS: Final = (
     facts.TextDelta,
     facts.ThinkingDelta,
@@ -95,7 +93,7 @@ class WorkerEvents:
         """The event of the run that a line of a worker tells; None for none."""
         try:
             event = event_of(json.loads(line))
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, RecursionError, UnknownFactError):
             return None  # words for whoever reads the log, or a line that a kill cut off
         if isinstance(event, (*_OF_TASK.values(), FromAgent)) and event.task not in tasks:
             return None  # an error may quote a name of a file that has lines of its own
@@ -120,17 +118,10 @@ class WorkerEvents:
 
 def event_of(data: dict[str, Any]) -> BatchEvent:
     """The event that `to_json` gave. Raises ValidationError, KeyError, TypeError, RecursionError
-    for what is none."""
+    or UnknownFactError for what is none."""
     kind = data["type"]
     if of_task := _OF_TASK.get(kind):
         return msgspec.convert(data, of_task)
     if "task" not in data:
         return msgspec.convert(data, _OF_RUN[kind])
-    return FromAgent(msgspec.convert(data["task"], int), _fact(data))  # pyright: ignore[reportArgumentType] - of Fact
-
-
-def _fact(data: dict[str, Any]) -> WireFact:
-    if data["type"] == "subagent_event":
-        named = msgspec.convert([data["id"], data["name"]], tuple[str, str])
-        return SubAgentEvent(*named, _fact(data["event"]))
-    return msgspec.convert(data, _FACTS[data["type"]])
+    return FromAgent(msgspec.convert(data["task"], int), fact_of_json(data))  # pyright: ignore[reportArgumentType] - of Fact
