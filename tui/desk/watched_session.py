@@ -12,9 +12,7 @@ import logging
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, Protocol, TypeAlias, cast, get_args
-
-import msgspec
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 from tui.app.door.lines import (
     PROTOCOL,
@@ -38,7 +36,8 @@ from tui.app.door.lines import (
 from tui.core.clock import Clock
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
-from tui.core.facts import Fact, SubAgentEvent, UserMessage, WireFact
+from tui.core.facts import Fact, UserMessage
+from tui.core.facts.lines import UnknownFactError, fact_of
 from tui.core.gc_pause import gc_pause
 from tui.desk.host import Channel, DeskHost
 from tui.permissions.asked import Answered
@@ -357,13 +356,13 @@ class WatchedSession:
 
     def _tell(self, data: dict[str, Any]) -> None:
         try:
-            fact = _fact(data)
-        except (msgspec.ValidationError, KeyError, TypeError) as error:
-            self._misread(f"{type(error).__name__}: {error}")
+            fact = cast("Fact", fact_of(data))
+        except UnknownFactError as error:
+            self._misread(error.message)
             return
         if isinstance(fact, UserMessage):
             self._prompts[fact.text.removesuffix(fact.attached).strip()] += 1
-        self._view.show(cast("Fact", fact))
+        self._view.show(fact)
 
     def _misread(self, why: str) -> None:
         self.unread += 1
@@ -372,16 +371,6 @@ class WatchedSession:
             text = "Some of what its process tells can't be read here."
             hint = "Its Holdfast may be of another version. The record has everything."
             self._view.say(OwnerNotice(text=text, level="warning", hint=hint))
-
-
-_FACTS: Final = {str(kind.__struct_config__.tag): kind for kind in get_args(Fact)}
-
-
-def _fact(data: dict[str, Any]) -> WireFact:
-    if data["type"] == "subagent_event":
-        named = msgspec.convert([data["id"], data["name"]], tuple[str, str])
-        return SubAgentEvent(*named, cast("Any", _fact(data["event"])))
-    return msgspec.convert(data, _FACTS[data["type"]])
 
 
 def _number() -> str:
