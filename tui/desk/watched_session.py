@@ -14,6 +14,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Protocol, TypeAlias, cast
 
+import msgspec
+
 from tui.app.door.lines import (
     PROTOCOL,
     AskedLine,
@@ -198,7 +200,8 @@ class WatchedSession:
 
     async def answer(self, to: str, answer: Answered) -> RequestOutcome:
         """Answer a question by its number."""
-        return await self._ask(GiveAnswer(number=_number(), to=to, answer=answer))
+        data = msgspec.to_builtins(answer, enc_hook=str)
+        return await self._ask(GiveAnswer(number=_number(), to=to, answer=data))
 
     async def stop(self) -> RequestOutcome:
         """Stop the turn that runs."""

@@ -224,8 +224,10 @@ class HoldfastApp(ThemedApp):
             return
         from tui.ui.screens.debug_log import toggle_debug_log  # noqa: PLC0415 - on demand
 
-        watching = self._watching
-        await toggle_debug_log(self, (watching and watching.watched_log) or self.frontend.log)
+        chats = (screen for screen in self.screen_stack if isinstance(screen, ChatScreen))
+        logs = (screen.watched_log for screen in chats)
+        log = next((log for log in logs if log is not None), self.frontend.log)
+        await toggle_debug_log(self, log)
 
     async def action_switch(self, what: Literal["mode", "think"]) -> None:
         """Switch to the next mode, or /think on or off."""
@@ -250,11 +252,7 @@ class HoldfastApp(ThemedApp):
 
     async def action_interrupt(self) -> None:
         """Ctrl+C: stop what runs, else clear the prompt, else quit at the second press. A prompt
-        behind another screen is left alone. Over a session that another process has, it is that
-        session's key."""
-        if (watching := self._watching) is not None:
-            await self.run_action("interrupt", watching)
-            return
+        behind another screen is left alone."""
         if self.early:
             self.early.clear()
             self.chat.notice.clear()
@@ -268,14 +266,6 @@ class HoldfastApp(ThemedApp):
             self._clear_prompt()
             return
         await self.action_quit_if_again("Ctrl+C")
-
-    @property
-    def _watching(self) -> ChatScreen | None:
-        """The screen of a session that another process has, if it is open."""
-        for screen in reversed(self.screen_stack):
-            if isinstance(screen, ChatScreen) and screen.watched_log is not None:
-                return screen
-        return None
 
     async def action_quit_if_again(self, key: str) -> None:
         """Quit at the second press, or at once while something is being saved before leaving."""

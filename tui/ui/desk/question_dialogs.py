@@ -15,6 +15,7 @@ from tui.app.door.lines import AskedLine, RequestOutcome
 from tui.permissions.asked import Answered, put
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.modal_approver import ModalApprover
+from tui.ui.toolkit.base_app import ThemedApp
 from tui.ui.widgets.dialog import LeaveKey
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from tui.ui.widgets.dialog import Dialog
 
 T = TypeVar("T")
-
-LEAVE_KEY = "f7"
 
 
 class Answering(Protocol):
@@ -36,17 +35,18 @@ class Answering(Protocol):
 class _Leavable(ModalApprover):
     """Asks in dialogs that a key leaves unanswered."""
 
-    def __init__(self, app: App[Any], chat: ChatScreen, leave: Callable[[], object]) -> None:
+    def __init__(self, app: App[Any], chat: ChatScreen, leave_key: LeaveKey) -> None:
         super().__init__(app, chat)
-        self._leave = leave
+        self._leave_key = leave_key
 
     async def _answered(self, modal: Dialog[T]) -> T | None:
-        modal.leave_key = LeaveKey(LEAVE_KEY, self._leave)
+        modal.leave_key = self._leave_key
         return await super()._answered(modal)
 
 
 class QuestionDialogs:
-    """Puts questions over `screen`; `leave` is called for one that is left unanswered."""
+    """Puts questions over `screen`. `leave` is called for one that is left unanswered, by the key
+    that leads to the desk."""
 
     def __init__(
         self, screen: ChatScreen, answering: Answering, leave: Callable[[], object]
@@ -93,8 +93,10 @@ class QuestionDialogs:
 
     async def _put(self, line: AskedLine) -> None:
         """Put a question until it is answered, or nobody waits for the answer."""
-        app = cast("App[Any]", self._screen.app)  # pyright: ignore[reportUnknownMemberType]
-        approver = _Leavable(app, self._screen, self._leave)
+        app = cast("ThemedApp", self._screen.app)  # pyright: ignore[reportUnknownMemberType]
+        keys = app.own_keys["desk"]
+        leave_key = LeaveKey(keys[0] if keys else "", self._leave)
+        approver = _Leavable(app, self._screen, leave_key)
         while line.number in self._waiting:
             self._given = False
             answer = await put(line.asked, approver)

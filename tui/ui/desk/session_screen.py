@@ -89,8 +89,8 @@ class SessionPlace(Protocol):
 class SessionScreen(ChatScreen):
     """Watches `session` on `host`.
 
-    `home` holds what was typed and not sent until the next look. `watched_log` has all facts since
-    the screen opened.
+    `home` holds what was typed and not sent until the next look. `fact_log` has all facts since the
+    screen opened.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -115,9 +115,9 @@ class SessionScreen(ChatScreen):
         )
         self.host, self.session = host, session
         self._place, self._home = place, home
-        self.watched_log = log = FactLog(clock)
+        self.fact_log = self.watched_log = FactLog(clock)
         self.watched = WatchedSession(host, session, self, clock)
-        self._renderer = FactRenderer(self, log, self._result)
+        self._renderer = FactRenderer(self, self.fact_log, self._result)
         self._restored = False
         self._problem = ""
         self._again_at: float | None = None
@@ -194,7 +194,7 @@ class SessionScreen(ChatScreen):
             prepared = await asyncio.to_thread(self.conversation.prepare, past.items)
             if past.items and not self._restored:
                 await asyncio.to_thread(warm)
-        self._renderer = FactRenderer(self, self.watched_log, self._result)
+        self._renderer = FactRenderer(self, self.fact_log, self._result)
         self._renderer.resume(past, prepared, again=self._restored)
         self._restored = True
         self.idle()
@@ -383,6 +383,11 @@ class SessionScreen(ChatScreen):
             self.action_leave()
         else:
             self.notice.say("Press Ctrl+C again to leave; the session stays as it is.")
+
+    def takes_interrupt(self) -> bool:
+        """Ctrl+C over a question of the session is its key, too."""
+        self.action_interrupt()
+        return True
 
     async def _stop(self) -> None:
         outcome = await self.watched.stop()

@@ -202,7 +202,7 @@ class Dialog(BaseScreen, ModalScreen[T]):
         pages = ("pgdn", plural(below, "more line")) if below else PAGES
         for box in self.query("#box"):
             keys = [key for key in self._keys if longer or key not in {SCROLL, PAGES}]
-            if self.leave_key is not None:
+            if self.leave_key is not None and self.leave_key.key:
                 keys.insert(len(keys) - 1, (self.leave_key.key, "leave"))
             keys = [pages if key == PAGES else key for key in keys]
             room = box.outer_size.width - 6

@@ -439,7 +439,7 @@ WATCH_KEYS = (
     _own("stop", "screen.stop_or_close", "Esc", "close what is open, or leave; it runs on"),
     Key("ctrl+c", "interrupt", "Ctrl+C", "stop its turn · clear · press twice to leave"),
     Key("ctrl+t", "take_over", "Ctrl+T", "continue the session in this terminal"),
-    Key("f7", "leave", "F7", "leave, from a question too: that stays unanswered"),
+    _own("desk", "leave", "F7", "leave, from a question too: that stays unanswered"),
     _own("output", "show_output", "F4", "show or hide the output"),
     _own("external_editor", "edit_prompt", "Ctrl+G", "edit the prompt in $EDITOR"),
 )

@@ -1,0 +1,223 @@
+"""`holdfast attach` on a terminal: one session, watched live in a program of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from textual.screen import Screen
+
+from tui.app.door.lines import Hello, SessionStatus
+from tui.app.options.arguments import Options
+from tui.app.services import LiveSettings
+from tui.core.clock import Clock
+from tui.core.config import Config
+from tui.core.keymap import keymap_of
+from tui.core.paths import Folders, folders, shorten
+from tui.core.plain_detection import need_terminal
+from tui.core.standard_output import print_text
+from tui.desk.host import DeskHost
+from tui.settings import layers
+from tui.ui.desk.session_screen import SessionScreen
+from tui.ui.desk.session_words import busy
+from tui.ui.notifications import notifier, write
+from tui.ui.terminal import SEND_AGAIN_S, State, TerminalStatus
+from tui.ui.toolkit import themes
+from tui.ui.toolkit.base_app import ThemedApp, draw_in_utf8
+from tui.ui.toolkit.key_sequencer import DoublePress
+from tui.ui.widgets.keys import (
+    APP_KEYS,
+    HELP,
+    HERE,
+    PANE_KEYS,
+    PROMPT_KEYS,
+    WATCH_KEYS,
+    bindings,
+)
+
+Opens: TypeAlias = Callable[[Options], int]
+"""Opens the session that options name on its own screen, and returns the exit code."""
+
+QUIT_WITHIN_S: Final = 2.0
+_WATCHED: Final = next(title for title, table in HELP if table is WATCH_KEYS)
+
+
+class AttachedApp(ThemedApp):
+    """Watches one session. `taken` is who had it, once the person has chosen to take it over."""
+
+    TITLE = "holdfast"
+    CSS_PATH = ["../app.tcss", "../screens/chat.tcss"]  # noqa: RUF012
+    BINDINGS = bindings(APP_KEYS)  # pyright: ignore[reportAssignmentType]
+
+    def __init__(
+        self,
+        host: DeskHost,
+        session: str,
+        *,
+        home: Folders,
+        config: Config | None = None,
+        theme: str = themes.DEFAULT_DARK,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(clock=clock)
+        config = config or Config()
+        self.taken: Hello | None = None
+        self._host = host
+        self._quit = DoublePress(self.clock, QUIT_WITHIN_S)
+        self.terminal = TerminalStatus(partial(write, self), config.terminal)
+        self.notifier = notifier(self, self.clock, self.terminal.notification, LiveSettings(config))
+        self.watching = SessionScreen(host, session, self.clock, place=self, home=home)
+        self.guess_theme(theme)
+        self.use_keys(keymap_of(config.keys))
+
+    def get_default_screen(self) -> SessionScreen:
+        return self.watching
+
+    def on_mount(self) -> None:
+        self.takeover.leaving = self.terminal.leave
+        self.heed_ends(self._signal_came)
+        self.set_interval(SEND_AGAIN_S, self.terminal.say_again)
+        self.run_worker(self.terminal.ask_tmux(), group="terminal")
+
+    async def on_unmount(self) -> None:
+        await self._host.close()
+
+    def resumed(self) -> None:
+        super().resumed()
+        self.terminal.resume()
+
+    # What the session's screen asks
+
+    def leave(self, screen: Screen[None]) -> None:  # noqa: ARG002 - there is one
+        self.exit()
+
+    def take_over(self, screen: Screen[None], hello: Hello) -> str:  # noqa: ARG002 - as above
+        self.taken = hello
+        self.exit()
+        return ""
+
+    def follow(self, hello: Hello | None, status: SessionStatus) -> None:
+        """Show in the terminal's title and tab what the session does."""
+        state: State = "working" if busy(status) else "idle"
+        if status.state in {"waiting", "parked"}:
+            state = "waiting"
+        name = status.title or (shorten(hello.cwd) if hello is not None else "")
+        if state == "waiting" and self.terminal.state != "waiting":
+            waits = status.state == "waiting"
+            self.notifier.need("Needs your answer." if waits else "Waiting for the server.")
+        self.terminal.show(name=name, state=state)
+
+    # Keys that work everywhere
+
+    def action_command(self, name: str) -> None:
+        """A key that leads to another screen of a chat: there is none here."""
+        if name == "help":
+            self.action_help()
+        else:
+            self.watching.action_not_here(name)
+
+    def action_next_effort(self) -> None:
+        self.watching.action_not_here("next_effort")
+
+    def action_output(self) -> None:
+        self.watching.action_show_output()
+
+    async def action_debug_view(self) -> None:
+        """F12: every fact of the session since it is watched; again closes it."""
+        from tui.ui.screens.debug_log import toggle_debug_log  # noqa: PLC0415 - on demand
+
+        await toggle_debug_log(self, self.watching.fact_log)
+
+    async def action_palette(self) -> None:
+        """Ctrl+P: the keys' actions, to be chosen by name; again closes them."""
+        from tui.ui.commands.palette import open_run_palette  # noqa: PLC0415 - on demand
+
+        await open_run_palette(self, self.watching, WATCH_KEYS)
+
+    def action_help(self) -> None:
+        """F1: the keys that work here, and the manual; again closes it."""
+        from tui.ui.screens.help import HelpScreen, HelpSection  # noqa: PLC0415 - on demand
+
+        if isinstance(self.screen, HelpScreen):
+            self.screen.dismiss()
+        elif not any(isinstance(screen, HelpScreen) for screen in self.screen_stack):
+            within = (self.screen.focused or self.screen).ancestors_with_self
+            here = {HERE[name] for one in within if (name := type(one).__name__) in HERE}
+            everywhere = [key for key in APP_KEYS if hasattr(self, f"action_{key.action}")]
+            sections = [
+                replace(HelpSection.of(title, table, self.own_keys), here=table in here)
+                for title, table in HELP
+                if table in here or table in (WATCH_KEYS, PROMPT_KEYS, PANE_KEYS)
+            ]
+            sections.sort(key=lambda section: (not section.here, section.title != _WATCHED))
+            sections.append(HelpSection.of("Everywhere", everywhere, self.own_keys))
+            self.push_screen(HelpScreen(sections))
+
+    def action_interrupt(self) -> None:
+        self.watching.action_interrupt()
+
+    async def action_quit_if_again(self, key: str) -> None:
+        """Quit at the second press; the session runs on."""
+        if self._quit.asked():
+            await self.action_quit()
+        else:
+            self.watching.notice.say(f"Press {key} again to leave; the session stays as it is.")
+
+    async def action_quit(self) -> None:
+        self.watching.action_leave()
+
+    def _signal_came(self, number: int) -> None:
+        """Leave after a signal, or because the terminal has gone (`number` is 0)."""
+        self.exit(return_code=128 + (number or signal.SIGHUP))
+
+
+def open_attached(options: Options, host: DeskHost, session: str, opens: Opens) -> int:
+    """Watch a session of a host on the terminal, and return the exit code. Closes the host.
+
+    `opens` opens its own screen if the person takes it over.
+
+    Raises:
+        UsageError: If there is no terminal.
+        ConfigError: If the person's settings can't be read.
+    """
+    need_terminal("The live view needs a terminal.")
+    if not sys.stderr.isatty():
+        sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one still gets the log
+    draw_in_utf8()
+    home = folders()
+    config = _own_settings(home)
+    theme = options.screen.theme or config.theme
+    app = AttachedApp(host, session, home=home, config=config, theme=theme)
+    code = app.run_to_end()
+    if app.takeover.gone:
+        return code  # nobody is there to read it
+    if app.taken is not None:
+        return opens(taking_over(options, app.taken))
+    status, far = app.watching.watched.status, f"ssh://{host.name}/" if host.name else ""
+    print_text(parting_words(session, status, far))
+    return code
+
+
+def parting_words(session: str, status: SessionStatus, far: str = "") -> str:
+    """Return the line on leaving a session that was watched."""
+    again = f"holdfast attach {far}{session} looks in again."
+    return f"{session} runs on; {again}" if busy(status) else f"{session} stays as it is; {again}"
+
+
+def taking_over(options: Options, hello: Hello) -> Options:
+    """Return the options that continue a session in the place of its owner, in its folder."""
+    os.chdir(hello.cwd)
+    return options.having(command="chat", target=None, resume=hello.path, attach=True)
+
+
+def _own_settings(home: Folders) -> Config:
+    """Return the person's own settings: those of no folder count."""
+    file: Path = home.config_file
+    layer = layers.SettingsLayer("user", shorten(file), layers.read(file))
+    return layers.merge((layer,), ()).config
