@@ -124,6 +124,12 @@ async def tasks(frontend: ScreenFrontend, _: str) -> None:
     await task_flow.show(frontend)
 
 
+async def desk(frontend: ScreenFrontend, _: str) -> None:
+    from tui.ui.desk import over_chat  # noqa: PLC0415 - on demand
+
+    await over_chat.show(frontend)
+
+
 async def todos(frontend: ScreenFrontend, _: str) -> None:
     marks = {"completed": "✓", "in_progress": "▸"}
     listed = frontend.chat.todos.todos
@@ -416,6 +422,7 @@ _VIEWS = (
         find,
         output,
         diff,
+        desk,
         tasks,
         todos,
         permissions,

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol
 
 from textual.screen import Screen
 
@@ -18,28 +18,22 @@ from tui.desk.host import DeskHost, DeskRow
 from tui.ui.desk.desk_rows import SessionKey
 from tui.ui.desk.desk_screen import DeskScreen
 from tui.ui.desk.desk_signals import DeskSignals
+from tui.ui.desk.session_screen import SessionScreen
 from tui.ui.notifications import notifier, write
 from tui.ui.terminal import SEND_AGAIN_S, TerminalStatus
 from tui.ui.toolkit import themes
-from tui.ui.toolkit.base_app import ThemedApp
-from tui.ui.widgets.fact_log import FactLog
+from tui.ui.toolkit.base_app import BaseScreen, ThemedApp, note_for
+from tui.ui.toolkit.key_sequencer import DoublePress
 from tui.ui.widgets.keys import APP_KEYS, DESK_KEYS, HELP, HERE, bindings
 
-_LOST: Final = {0, signal.SIGHUP}
-"""Numbers that mean a lost terminal: its signal, or 0 if it can't be read or written any more."""
+QUIT_WITHIN_S: Final = 2.0
+_ONLY_THE_CHAT: Final = "Only a session's own screen has this."
 
 
 class SessionOpener(Protocol):
     """Makes the screen that shows a session of a host live."""
 
     def __call__(self, host: DeskHost, row: DeskRow, /) -> Screen[Any]: ...
-
-
-@runtime_checkable
-class HasFacts(Protocol):
-    """A screen that keeps the facts that it has shown."""
-
-    watched_log: FactLog
 
 
 class DeskApp(ThemedApp):
@@ -66,6 +60,7 @@ class DeskApp(ThemedApp):
         self._hosts, self._make_screen = hosts, opener
         self.terminal = TerminalStatus(partial(write, self), config.terminal)
         caller = notifier(self, self.clock, self.terminal.notification, LiveSettings(config))
+        self._quit = DoublePress(self.clock, QUIT_WITHIN_S)
         self._signals = DeskSignals(self.terminal, caller)
         self.desk = DeskScreen(hosts, self, self.clock, folder=folder)
         self.desk.awaited = True
@@ -100,15 +95,38 @@ class DeskApp(ThemedApp):
 
     # Keys that work everywhere
 
+    @property
+    def _watched(self) -> SessionScreen | None:
+        """The screen of the session that is open over the desk."""
+        screens = (screen for screen in self.screen_stack if isinstance(screen, SessionScreen))
+        return next(screens, None)
+
+    def action_command(self, name: str) -> None:
+        """A key that leads to another screen of a chat: there is none here."""
+        if name == "help":
+            self.action_help()
+        elif (watched := self._watched) is not None:
+            watched.action_not_here(name)
+        else:
+            self.desk.notice.say(_ONLY_THE_CHAT, hint="F1 shows the keys.")
+
+    def action_next_effort(self) -> None:
+        self.action_command("effort")
+
+    def action_output(self) -> None:
+        if (watched := self._watched) is not None:
+            watched.action_show_output()
+        else:
+            self.desk.notice.say(_ONLY_THE_CHAT, hint="F1 shows the keys.")
+
     async def action_debug_view(self) -> None:
-        """F12: the facts of the session that is shown; the desk itself has none."""
+        """F12: the facts of the session that is open; the desk itself has none."""
         from tui.ui.screens.debug_log import toggle_debug_log  # noqa: PLC0415 - on demand
 
-        shown = next((screen for screen in self.screen_stack if isinstance(screen, HasFacts)), None)
-        if shown is None:
-            self.desk.notice.say("Open a session first: F12 shows what happens in it.")
+        if (watched := self._watched) is not None:
+            await toggle_debug_log(self, watched.fact_log)
         else:
-            await toggle_debug_log(self, shown.watched_log)
+            self.desk.notice.say("Open a session first: F12 shows what happens in it.")
 
     async def action_palette(self) -> None:
         """Ctrl+P: the keys' actions, to be chosen by name; again closes them."""
@@ -133,9 +151,17 @@ class DeskApp(ThemedApp):
                 HelpScreen([HelpSection.of(*table, self.own_keys) for table in tables])
             )
 
-    async def action_interrupt(self) -> None:
-        """Ctrl+C over a question: leave it unanswered. The desk itself stops a turn by it."""
-        self.desk.takes_interrupt()
+    def action_interrupt(self) -> None:
+        """Ctrl+C in a session, or over a question. The desk itself stops a turn by it."""
+        above = [screen for screen in self.screen_stack if isinstance(screen, BaseScreen)]
+        next((screen for screen in reversed(above) if screen.takes_interrupt()), None)
+
+    async def action_quit_if_again(self, key: str) -> None:
+        """Quit at the second press; all sessions run on."""
+        if self._quit.asked():
+            await self.action_quit()
+        else:
+            note_for(self.screen, QUIT_WITHIN_S, f"Press {key} again to leave the desk.")
 
     async def action_quit(self) -> None:
         self.exit()

@@ -30,6 +30,7 @@ from tui.ui.desk.desk_rows import DeskLine, SessionKey, key_of
 from tui.ui.desk.requests import OpenQuestion, answer, ask_owner
 from tui.ui.screens.table_screen import TableScreen
 from tui.ui.screens.task_rows import SteadyText
+from tui.ui.toolkit.base_app import ThemedApp
 from tui.ui.widgets.keys import DESK_KEYS, bindings, in_rows
 from tui.ui.widgets.notices import NoticeText
 from tui.ui.widgets.panes import PaneRule
@@ -289,7 +290,7 @@ class DeskScreen(TableScreen[None]):
         question = OpenQuestion(row, row.questions[0])
         self._open.append(question)
         try:
-            app = cast("App[object]", self.app)
+            app = cast("ThemedApp", self.app)
             self._say(await answer(app, self._host_of(row), question, self._clock))
         except HoldfastError as error:
             self.refuse(error)

@@ -4,34 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
-
-from textual.screen import Screen
+from typing import TYPE_CHECKING
 
 from tui.desk.host import DeskHost, DeskRow
+from tui.desk.local_host import LocalHost
 from tui.ui.desk.desk_rows import SessionKey
 from tui.ui.desk.desk_screen import DeskScreen
+from tui.ui.desk.places import over_chat
 
 if TYPE_CHECKING:
     from tui.ui.frontend import ScreenFrontend
-
-
-class ChatSessionOpener(Protocol):
-    """Makes the screen that shows a session of a host live, over the chat."""
-
-    def __call__(
-        self, frontend: ScreenFrontend, host: DeskHost, row: DeskRow, /
-    ) -> Screen[None]: ...
 
 
 class DeskOverChat:
     """Leads from the desk over a chat to sessions, and back to the chat. Closes `hosts` once the
     desk is left."""
 
-    def __init__(
-        self, frontend: ScreenFrontend, hosts: Sequence[DeskHost], opener: ChatSessionOpener
-    ) -> None:
-        self._frontend, self._hosts, self._make_screen = frontend, hosts, opener
+    def __init__(self, frontend: ScreenFrontend, hosts: Sequence[DeskHost]) -> None:
+        self._frontend, self._hosts = frontend, hosts
         services = frontend.services
         self.screen = DeskScreen(hosts, self, services.clock, folder=services.workspace)
 
@@ -49,7 +39,7 @@ class DeskOverChat:
         await self._frontend.app.push_screen(self.screen, close)
 
     def open_session(self, host: DeskHost, row: DeskRow) -> None:
-        self._frontend.app.push_screen(self._make_screen(self._frontend, host, row))
+        self._frontend.app.push_screen(over_chat(self._frontend, host, row))
 
     def leave_desk(self) -> None:
         if self.screen.is_current:
@@ -57,3 +47,9 @@ class DeskOverChat:
 
     def count(self, rows: Sequence[DeskRow]) -> None:
         """Do nothing: the terminal's title and tab are the chat's."""
+
+
+async def show(frontend: ScreenFrontend) -> None:
+    """Show the sessions of this machine."""
+    services = frontend.services
+    await DeskOverChat(frontend, [LocalHost(services.folders, services.clock)]).show()

@@ -6,9 +6,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
-from textual.app import App
 from textual.worker import WorkerCancelled, WorkerFailed
 
 from tui.app.door.lines import AskedLine, RequestOutcome
@@ -21,27 +20,11 @@ from tui.ui.widgets.dialog import LeaveKey
 if TYPE_CHECKING:
     from textual.worker import Worker
 
-    from tui.ui.widgets.dialog import Dialog
-
-T = TypeVar("T")
-
 
 class Answering(Protocol):
     """Takes the answers to questions, by their numbers."""
 
     async def answer(self, to: str, answer: Answered) -> RequestOutcome: ...
-
-
-class _Leavable(ModalApprover):
-    """Asks in dialogs that a key leaves unanswered."""
-
-    def __init__(self, app: App[Any], chat: ChatScreen, leave_key: LeaveKey) -> None:
-        super().__init__(app, chat)
-        self._leave_key = leave_key
-
-    async def _answered(self, modal: Dialog[T]) -> T | None:
-        modal.leave_key = self._leave_key
-        return await super()._answered(modal)
 
 
 class QuestionDialogs:
@@ -96,7 +79,7 @@ class QuestionDialogs:
         app = cast("ThemedApp", self._screen.app)  # pyright: ignore[reportUnknownMemberType]
         keys = app.own_keys["desk"]
         leave_key = LeaveKey(keys[0] if keys else "", self._leave)
-        approver = _Leavable(app, self._screen, leave_key)
+        approver = ModalApprover(app, self._screen, leave_key)
         while line.number in self._waiting:
             self._given = False
             answer = await put(line.asked, approver)

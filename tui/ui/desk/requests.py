@@ -8,7 +8,6 @@ import secrets
 from typing import Final, TypeAlias
 
 import msgspec
-from textual.app import App
 
 from tui.app.door.lines import (
     AskedLine,
@@ -26,6 +25,8 @@ from tui.desk.host import Channel, DeskHost, DeskRow
 from tui.permissions.asked import Answered, put
 from tui.ui.desk.desk_rows import title_of
 from tui.ui.screens.modal_approver import ModalApprover
+from tui.ui.toolkit.base_app import ThemedApp
+from tui.ui.widgets.dialog import LeaveKey
 from tui.ui.widgets.notices import NoticeText
 
 Request: TypeAlias = GiveAnswer | StopTurn
@@ -60,7 +61,7 @@ class OpenQuestion:
 
 
 async def answer(
-    app: App[object], host: DeskHost, question: OpenQuestion, clock: Clock
+    app: ThemedApp, host: DeskHost, question: OpenQuestion, clock: Clock
 ) -> NoticeText:
     """Put a question to the person in the dialog that its session would show, and give its owner
     the answer. Returns what came of it, to be said. The dialog closes once nobody wants to know.
@@ -68,7 +69,9 @@ async def answer(
     Raises:
         HoldfastError: If the session can't be reached; nothing was answered then.
     """
-    dialog = asyncio.ensure_future(put(question.asked.asked, ModalApprover(app)))
+    leave_key = LeaveKey(next(iter(app.own_keys["desk"]), ""), question.leave)
+    approver = ModalApprover(app, leave_key=leave_key)
+    dialog = asyncio.ensure_future(put(question.asked.asked, approver))
     settled = asyncio.ensure_future(_settled(host, question))
     gone = asyncio.ensure_future(question.gone.wait())
     tasks = (dialog, settled, gone)

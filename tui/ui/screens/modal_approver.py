@@ -12,17 +12,22 @@ from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.permissions.types import Answer, Call, Decision
 
 if TYPE_CHECKING:
-    from tui.ui.widgets.dialog import Beneath, Dialog
+    from tui.ui.widgets.dialog import Beneath, Dialog, LeaveKey
 
 T = TypeVar("T")
 
 
 class ModalApprover:
     """Asks the person in modal dialogs, one question at a time. `beneath` keeps in sight above a
-    dialog what it is about."""
+    dialog what it is about; `leave_key` leaves a question unanswered."""
 
-    def __init__(self, app: App[Any], beneath: Beneath | None = None) -> None:
-        self._app, self._beneath = app, beneath
+    def __init__(
+        self,
+        app: App[Any],
+        beneath: Beneath | None = None,
+        leave_key: LeaveKey | None = None,
+    ) -> None:
+        self._app, self._beneath, self._leave_key = app, beneath, leave_key
         self._asking = asyncio.Lock()
 
     async def ask(self, call: Call, decision: Decision) -> Answer:
@@ -51,6 +56,7 @@ class ModalApprover:
         """Show a dialog and wait for its result."""
         from tui.ui.widgets.dialog import answer_of  # noqa: PLC0415 - as above
 
+        modal.leave_key = self._leave_key
         try:
             return await answer_of(self._app, modal)
         finally:

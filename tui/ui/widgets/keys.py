@@ -463,6 +463,7 @@ DESK_KEYS = (
     Key("f", "fold", "f", "show or hide saved sessions", label="saved"),
     Key("y", "copy", "y", "copy the command that opens it elsewhere", label="copy"),
     Key("escape,q", "close", "Esc, q", "leave; sessions run on", label="leave"),
+    _own("desk", "close", "F7", "the same; over a question, leave it unanswered"),
 )
 
 LIST_KEYS = (
