@@ -329,6 +329,9 @@ class SessionScreen(ChatScreen):
         if event.key in self._keymap["external_editor"]:
             self.action_edit_prompt()
             return True
+        if event.key in self._keymap["desk"]:  # the prompt's binding would open another desk
+            self.action_leave()
+            return True
         return False
 
     async def _help(self) -> None:
