@@ -25,6 +25,7 @@ from tui.tools.registry import title
 from tui.ui.desk.desk_rows import GROUPS, does_words, group_of, key_of, preview_title
 from tui.ui.widgets.conversation.items import Item
 from tui.ui.widgets.conversation.view import ConversationView
+from tui.ui.widgets.keys import code_styled
 from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.record_items import end_of
 
@@ -47,6 +48,7 @@ class DeskPreview(Vertical):
     }
     DeskPreview #asked-text { height: auto; color: $foreground; }
     DeskPreview.-asked #asked { display: block; }
+    DeskScreen.-tall #asked { margin: 0 0 1 0; }
     DeskPreview.-alone #asked { max-height: 100%; }
     DeskPreview.-alone #preview { display: none; }
     """
@@ -157,7 +159,7 @@ def asked_text(line: AskedLine) -> Content:
                 (" · high-risk" if risky else "", "$text-error"),
             )
             body = Content("" if whole else _safe(call.preview))
-            why = Content.styled(_safe(decision.reason), "$text-secondary")
+            why = code_styled(_safe(decision.reason), "$text-secondary")
             return Content("\n").join([part for part in (head, body, why) if part.plain])
         case AskedQuestions(questions, agent):
             lines = [Content.styled(_safe(agent), "$text-secondary")] if agent else []

@@ -328,7 +328,7 @@ def _row_cells(texts: Mapping[str, str], width: int, *, hosts: bool) -> list[tup
 def desk_title(rows: Sequence[DeskRow], width: int) -> Content:
     """Return how many sessions wait, work and ended, and their cost, as far as it fits."""
     groups = grouped(rows)
-    waiting, ended = len(groups["waiting"]), groups["ended"]
+    waiting = len(groups["waiting"])
     parts: list[tuple[str, str]] = []
     if waiting:
         words = "waits" if waiting == 1 else "wait"
@@ -337,8 +337,8 @@ def desk_title(rows: Sequence[DeskRow], width: int) -> Content:
         parts.append((f"{working:,} working", "$foreground"))
     if parked := len(groups["parked"]):
         parts.append((f"{parked:,} waiting for the server", "$text-muted"))
-    if unseen := sum(not row.seen for row in ended):
-        parts.append((f"{unseen:,} ended", "$text-muted"))
+    if ended := len(groups["ended"]):
+        parts.append((f"{ended:,} ended", "$text-muted"))
     costs = [row.cost_usd for row in rows if row.cost_usd and group_of(row) != "saved"]
     if costs:
         parts.append((money(sum(costs)), "$text-muted"))

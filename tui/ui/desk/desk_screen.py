@@ -28,7 +28,7 @@ from tui.ui.desk.desk_list import DeskList
 from tui.ui.desk.desk_preview import DeskPreview
 from tui.ui.desk.desk_rows import DeskLine, SessionKey, key_of
 from tui.ui.desk.requests import OpenQuestion, answer, ask_owner
-from tui.ui.screens.table_screen import TableScreen
+from tui.ui.screens.table_screen import SHORT, TableScreen
 from tui.ui.screens.task_rows import SteadyText
 from tui.ui.toolkit.base_app import ThemedApp
 from tui.ui.widgets.keys import DESK_KEYS, bindings, in_rows
@@ -41,7 +41,6 @@ BROAD: Final = 150
 """Columns from which the preview is beside the list."""
 ROOMY: Final = 34
 """Rows from which the groups are set apart."""
-_SHORT: Final = 16
 _RUNNING: Final = frozenset({"waiting", "working", "parked"})
 
 
@@ -89,6 +88,7 @@ class DeskScreen(TableScreen[None]):
     ) -> None:
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (BROAD, "-broad")]
+        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (SHORT, "-high"), (ROOMY, "-tall")]
         self._hosts, self._owner, self._clock = hosts, owner, clock
         self._folder = folder
         self._folded = True
@@ -206,7 +206,7 @@ class DeskScreen(TableScreen[None]):
         groups = desk_rows.grouped(self.sessions)
         waiting, saved = len(groups["waiting"]), len(groups["saved"])
         keys = desk_rows.desk_keys(self.row, waiting=waiting, saved=saved)
-        rows = 1 if self.size.height < _SHORT else 2
+        rows = 1 if self.size.height < SHORT else 2
         self.query_one("#keys", SteadyText).show(in_rows(keys, self.size.width - 2, rows=rows))
         self._preview.follow(self.row)
 

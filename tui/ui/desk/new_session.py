@@ -85,11 +85,12 @@ class NewSessionDialog(Dialog[NewSession | None], AnswerPlace):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#prompt"
     DEFAULT_CSS = """
-    NewSessionDialog .label { height: 1; color: $text-muted; margin: 1 0 0 0; }
+    NewSessionDialog .label { height: 1; color: $text-muted; }
+    NewSessionDialog #folder, NewSessionDialog HostChoice { margin: 0 0 1 0; }
     NewSessionDialog #folder { padding: 0 1; background: $background; }
     NewSessionDialog AnswerField { min-height: 4; }
     NewSessionDialog #problem { height: auto; color: $text-error; margin: 1 0 0 0; display: none; }
-    NewSessionDialog.-short .label { margin: 0; }
+    NewSessionDialog.-short #folder, NewSessionDialog.-short HostChoice { margin: 0; }
     NewSessionDialog.-short #problem { margin: 0; }
     NewSessionDialog.-tiny AnswerField { min-height: 1; max-height: 3; }
     """
