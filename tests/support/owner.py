@@ -118,6 +118,11 @@ class FakeOwner:
             if watches or not isinstance(message, FactLine):
                 writer.write(line)
 
+    def say(self, line: bytes) -> None:
+        """Send a line as it is to all."""
+        for writer in self._peers:
+            writer.write(line)
+
     async def end(self, *, with_: Ended | None = None) -> None:
         """Let go of the session: with a last line, or as one that is killed."""
         if with_ is not None:

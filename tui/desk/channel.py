@@ -180,9 +180,11 @@ class LocalChannel:
     async def _run(self) -> None:
         while True:
             door = self._host.door(self.session)
-            if door is not None and door.usable and await self._with_owner(door):
-                continue
-            await self._without_owner()
+            if door is not None and door.is_silent:  # until it says who it is, or it hangs
+                self._woken.clear()
+                await self._woken.wait()
+            elif door is None or not door.usable or not await self._with_owner(door):
+                await self._without_owner()
 
     async def _with_owner(self, door: DoorSeen) -> bool:
         """Pass the owner's lines on until it is gone. False if it can't be reached."""

@@ -74,7 +74,13 @@ class DoorSeen(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def usable(self) -> bool:
+        """True if its owner can be asked."""
         return self.hello is not None and not self.problem
+
+    @property
+    def is_silent(self) -> bool:
+        """True if its owner has yet to say who it is, and there is time for that."""
+        return (self.hello is None or self.status is None) and not self.problem
 
 
 class DoorReader(Protocol):
@@ -153,6 +159,11 @@ class DoorWatch:
     def connect(self, seen: DoorSeen, taker: LineTaker) -> asyncio.Task[LineProtocol]:
         """Begin another connection to a door. The task raises OSError and ForeignSocketError."""
         return asyncio.create_task(self._attach(seen.name, taker), name="door")
+
+    @property
+    def settled(self) -> bool:
+        """True if each owner has said how it is with its session, or is known to hang."""
+        return not any(one.seen.is_silent for one in self._doors.values())
 
     def scan(self) -> None:
         """Find the doors that are new, and the owners that hang."""

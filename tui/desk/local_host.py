@@ -39,6 +39,7 @@ _ALL_EVERY: Final = 300
 """All rows are made anew with each so many: a day may have passed since a session ended."""
 _GRACE_S: Final = 2.0
 """Seconds within which a session's process opens its door, after it has locked the session."""
+_FIRST_WORDS_S: Final = 0.5
 _MOST_PROMPTS: Final = 1000
 """The number of prompts whose outcome is remembered."""
 
@@ -221,13 +222,19 @@ class LocalHost:
             except Exception:  # the boundary: the next scan may see what this one can't
                 log.exception("can't look at the sessions of this machine")
             if not self._ready.is_set():
-                await asyncio.sleep(0)  # those that have a door speak at once
+                await self._first_words()
                 self._ready.set()
                 self._tell()
             elif self._dirty or self._told_problem != self.problem:
                 self._tell_soon()
             turn += 1
             await self._sleep()
+
+    async def _first_words(self) -> None:
+        """Give those that have a door the time to say something."""
+        until = self.clock.monotonic() + _FIRST_WORDS_S
+        while not self._doors.settled and self.clock.monotonic() < until:
+            await self.clock.sleep(_FIRST_WORDS_S / 20)
 
     async def _sleep(self) -> None:
         """Wait until the next scan is due, or wanted at once."""
