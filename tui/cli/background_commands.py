@@ -27,6 +27,7 @@ from tui.core.formatting import age, money, plural
 from tui.core.paths import Folders, folders, shorten
 from tui.core.standard_output import note, print_text
 from tui.core.text_cleaning import one_line
+from tui.desk.far_session import FAR
 from tui.session import catalog
 from tui.tools.process import end_group
 
@@ -97,6 +98,10 @@ def _short(title: str) -> str:
 
 def attach(options: Options, home: Folders, clock: Clock) -> int:
     """Open one on the screen, or in plain lines. Returns the exit code; raises HoldfastError."""
+    if (options.target or "").startswith(FAR):
+        from tui.cli.desk import attach_far  # noqa: PLC0415 - of another machine alone
+
+        return attach_far(options)
     one = background.find(home, options.target, clock.now())
     if one.running and not one.here:
         raise SessionError(f"{one.id} runs on {one.host}.", hint="Attach to it there.")

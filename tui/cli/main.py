@@ -243,6 +243,7 @@ _RUN_BY = {
     "plugin": "tui.cli.plugin",
     "acp": "tui.cli.acp",
     **dict.fromkeys(("ps", "attach", "logs", "stop"), "tui.cli.background_commands"),
+    **dict.fromkeys(("desk", "serve"), "tui.cli.desk"),
     "doctor": "tui.app.doctor",
     "import-settings": "tui.cli.import_settings",
     "rescue": "tui.cli.rescue",

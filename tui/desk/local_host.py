@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -25,8 +25,8 @@ from tui.core.paths import Folders, expanded, shorten
 from tui.desk.channel import LocalChannel
 from tui.desk.door_watch import DoorSeen, DoorWatch
 from tui.desk.host import Changed, DeskRow
-from tui.desk.rows import EndSeen, Known, row_of
-from tui.desk.session_files import FilesSeen, SessionFiles
+from tui.desk.rows import EndSeen, SessionTraces, row_of
+from tui.desk.session_files import DeskFiles, FilesSeen
 from tui.desk.sockets import LineProtocol, LineTaker
 from tui.session import catalog
 
@@ -46,6 +46,12 @@ _MOST_PROMPTS: Final = 1000
 log = logging.getLogger(__name__)
 
 
+class ProcessStarter(Protocol):
+    """Starts a background session with a prompt. Blocks; raises HoldfastError."""
+
+    def __call__(self, home: Folders, options: Options, /) -> BackgroundSession: ...
+
+
 class LocalHost:
     """This machine. `start_process` starts a background session with a prompt, as
     `background.start` does."""
@@ -56,19 +62,19 @@ class LocalHost:
         self,
         home: Folders,
         clock: Clock | None = None,
-        start_process: Callable[[Folders, Options], BackgroundSession] = background.start,
+        start_process: ProcessStarter = background.start,
     ) -> None:
         self.home = home
         self.clock = clock or SystemClock()
         self._start_process = start_process
         self._doors = DoorWatch(home.data / "live", self.clock, self)
-        self._session_files = SessionFiles(home)
+        self._session_files = DeskFiles(home)
         self._files = FilesSeen()
         self._ends: dict[str, EndSeen] = {}
         self._rows: dict[str, DeskRow] = {}
         self._listed: list[DeskRow] | None = []
         self._dirty: set[str] = set()
-        self._changed: Changed = _nobody
+        self._followers: list[Changed] = []
         self._told_at = float("-inf")
         self._news = True
         """True if rows have changed since that was last told."""
@@ -94,7 +100,7 @@ class LocalHost:
 
     def follow(self, changed: Changed) -> None:
         """Keep `rows` up to date, and call `changed` after changes: first once they are whole."""
-        self._changed = changed
+        self._followers.append(changed)
         self._begin()
 
     async def open(self, session: str) -> LocalChannel:
@@ -296,7 +302,8 @@ class LocalHost:
         if self._news or self._told_problem != self.problem:
             self._told_at = self.clock.monotonic()
             self._news, self._told_problem = False, self.problem
-            self._changed()
+            for changed in self._followers:
+                changed()
 
     def _make_row(self, session: str) -> None:
         self._dirty.discard(session)
@@ -305,7 +312,7 @@ class LocalHost:
         if lock is not None and self.clock.monotonic() - lock.since < _GRACE_S:
             lock = None  # its door comes
             self._dirty.add(session)
-        known = Known(
+        known = SessionTraces(
             door=door,
             entry=files.entries.get(session),
             lock=lock,
@@ -336,7 +343,3 @@ class LocalHost:
             raise SessionError(f"Not a session's id: {session}.", hint=hint)
         path = await asyncio.to_thread(catalog.resolve, session, self.home)
         return catalog.id_of(path), str(path)
-
-
-def _nobody() -> None:
-    """For a host that nobody follows yet."""

@@ -35,7 +35,7 @@ class OpenFile(msgspec.Struct, frozen=True):
     since: float = 0.0
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True):
+class SessionTraces(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known of a session: by its door, its entry of a background session, its lock, the
     index, the branch of its folder, and how it ended while it was watched."""
 
@@ -46,7 +46,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     end: EndSeen | None = None
 
 
-def row_of(id_: str, known: Known, now: datetime) -> DeskRow | None:
+def row_of(id_: str, known: SessionTraces, now: datetime) -> DeskRow | None:
     """The row of a session; None where nothing is known of it."""
     door, entry, lock, saved = known.door, known.entry, known.lock, known.saved
     if not (door or entry or lock or saved):
@@ -69,7 +69,7 @@ def row_of(id_: str, known: Known, now: datetime) -> DeskRow | None:
     return _at_rest(common, known, now)
 
 
-def _served(row: DeskRow, door: DoorSeen, known: Known) -> DeskRow:
+def _served(row: DeskRow, door: DoorSeen, known: SessionTraces) -> DeskRow:
     """The row of a session that its owner tells about."""
     hello, status, entry = door.hello, door.status, known.entry
     if hello is None or status is None:
@@ -102,7 +102,7 @@ def _served(row: DeskRow, door: DoorSeen, known: Known) -> DeskRow:
     )
 
 
-def _in_background(row: DeskRow, entry: BackgroundSession, known: Known) -> DeskRow:
+def _in_background(row: DeskRow, entry: BackgroundSession, known: SessionTraces) -> DeskRow:
     """The row of a background session without a door: of an older program, or elsewhere."""
     problem = "" if entry.here else f"it runs on {entry.host}; {READ_ONLY} from here"
     if entry.here and known.lock is not None:
@@ -133,7 +133,7 @@ def _locked(row: DeskRow, lock: OpenFile) -> DeskRow:
     )
 
 
-def _at_rest(row: DeskRow, known: Known, now: datetime) -> DeskRow | None:
+def _at_rest(row: DeskRow, known: SessionTraces, now: datetime) -> DeskRow | None:
     """The row of a session that nobody has open; None where nothing is saved of it either."""
     entry, saved, end = known.entry, known.saved, known.end
     state: State = "saved"

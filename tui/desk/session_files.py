@@ -58,7 +58,7 @@ class _Folder(msgspec.Struct):
     locks: list[str] = []
 
 
-class SessionFiles:
+class DeskFiles:
     """The files of one machine's sessions."""
 
     def __init__(self, home: Folders) -> None:

@@ -23,6 +23,8 @@ CommandName: TypeAlias = Literal[
     "attach",
     "logs",
     "stop",
+    "desk",
+    "serve",
     "doctor",
     "import-settings",
     "rescue",
@@ -42,7 +44,9 @@ CommandName: TypeAlias = Literal[
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpeningOptions:
     """The session to open, and its folder. `resume` is "" for the session browser, and `worktree`
-    "" for a new name; `fork`: a copy of it; `attach`: a background process hands it over."""
+    "" for a new name; `fork`: a copy of it; `attach`: a background process hands it over. `hosts`
+    are the other machines on the desk; `stdio`: it is served there, on standard input and
+    output."""
 
     newest: bool = False
     resume: str | None = None
@@ -51,6 +55,8 @@ class OpeningOptions:
     worktree: str | None = None
     background: bool = False
     attach: bool = False
+    hosts: tuple[str, ...] = ()
+    stdio: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

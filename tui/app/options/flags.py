@@ -79,7 +79,7 @@ class Flag:
 
 
 _KINDS: dict[str, Kind] = {
-    "DIR": "folder", "FILE": "file", "ID[:N]": "session", "ID|FILE": "session",
+    "DIR": "folder", "HOST": "name", "FILE": "file", "ID[:N]": "session", "ID|FILE": "session",
     "MESSAGE": "name", "N": "count", "N M": "count", "NAME": "name", "PATH": "file",
     "RULE": "name", "SECONDS": "seconds",
     "TIME": "span", "USD": "money", "WHEN": "moment",
@@ -644,12 +644,18 @@ COMMANDS = (
     ),
     Command(
         ("attach",),
-        "take a session over from the background, and open it",
+        "look into a session as it runs, here or on another machine",
         (
             _flag("--plain", "plain lines, no full screen", group="Screen"),
             _THEME,
         ),
-        replace(_BACKGROUND, required=False),
+        Positional(
+            "ID",
+            "target",
+            "its id, or the start of it; on another machine: ssh://HOST/ID",
+            "name",
+            required=False,
+        ),
     ),
     Command(
         ("logs",),
@@ -659,6 +665,25 @@ COMMANDS = (
     ),
     Command(
         ("stop",), "stop a session in the background, or commands left running", (), _BACKGROUND
+    ),
+    Command(
+        ("desk",),
+        "all sessions at once: what each one does, and which wait for you",
+        (
+            _flag(
+                "--host HOST",
+                "those of HOST too, over ssh (repeatable)",
+                repeat=True,
+                dest="hosts",
+            ),
+            _THEME,
+            _JSON,
+        ),
+    ),
+    Command(
+        ("serve",),
+        "serve this machine's sessions to a desk elsewhere, which starts this over ssh",
+        (_flag("--stdio", "on standard input and output"),),
     ),
     Command(
         ("doctor",),

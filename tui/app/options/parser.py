@@ -193,6 +193,10 @@ def _check(options: Options) -> None:
             f"{placing} needs --on, or --parallel.",
         ),
         (
+            o.command == "serve" and not opening.stdio,
+            "serve: only --stdio is served: holdfast serve --stdio.",
+        ),
+        (
             o.command == "run" and not (batch.tasks or batch.status or batch.reset),
             "run: name a task file: holdfast run TASKS.md.",
         ),

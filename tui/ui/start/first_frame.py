@@ -55,7 +55,7 @@ _ALL = 1 << 30
 SUBCOMMANDS = (
     *("run", "replay", "work", "cluster", "sessions", "bisect", "import-settings", "blame"),
     *("usage", "report", "rescue", "mcp", "plugin", "acp", "ps", "attach", "logs", "stop"),
-    *("doctor", "self-test", "tour", "drill", "help", "completion", "schema"),
+    *("desk", "serve", "doctor", "self-test", "tour", "drill", "help", "completion", "schema"),
 )
 """First words that do not open the full screen, as listed in `tui.app.options.flags`."""
 

@@ -1,0 +1,159 @@
+"""`holdfast desk`, `holdfast serve`, and `holdfast attach` for another machine's sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from tui.app import background
+from tui.app.options.arguments import Options
+from tui.cli.session_io import print_json
+from tui.core import log, plain_detection
+from tui.core.clock import Clock, SystemClock
+from tui.core.formatting import age, money
+from tui.core.paths import folders, shorten
+from tui.core.standard_output import note, print_text
+from tui.core.text_cleaning import one_line
+from tui.desk.far_session import far_session
+from tui.desk.host import DeskHost, DeskRow
+from tui.desk.hosts import far_host, hosts_of
+from tui.permissions.asked import summary_of
+
+FIRST_WORD_S: Final = 20.0
+"""Seconds in which a machine has to say what there is."""
+_STATE_CHARS: Final = 60
+_TITLE_CHARS: Final = 40
+_ORDER: Final = (
+    *("waiting", "working", "parked", "idle", "failed", "interrupted", "stopped", "done", "saved"),
+)
+
+
+def run(options: Options) -> int:
+    """Carry out `desk` or `serve`. Returns the exit code; raises HoldfastError."""
+    if options.command == "serve":
+        return serve()
+    if options.json or plain_detection.why(()) or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return asyncio.run(print_desk(options, hosts_of(options), SystemClock()))
+    code: int = import_module("tui.ui.desk.app").open_desk(options)
+    return code
+
+
+def serve() -> int:
+    """Serve this machine's sessions on standard input and output. Returns the exit code."""
+    home = folders()
+    log.to_file(home.log)
+    serve_stdio = import_module("tui.desk.serve").serve_stdio
+    (host,) = hosts_of(Options())
+    code: int = serve_stdio(Path.home(), sys.stdin.fileno(), sys.stdout.fileno(), host)
+    return code
+
+
+def attach_far(options: Options) -> int:
+    """Look into a session on another machine. Returns the exit code; raises UsageError."""
+    far = far_session(options.target or "")
+    host = far_host(far.host)
+    plain_detection.need_terminal("Looking into a session on another machine needs a terminal.")
+    open_attached = import_module("tui.ui.desk.attached").open_attached
+    code: int = open_attached(options, host, far.id, _open_here)
+    return code
+
+
+def _open_here(options: Options) -> int:
+    """Open a session's own screen, for whoever takes it over."""
+    from tui.ui.start.fullscreen_main import open_screen  # noqa: PLC0415 - seldom needed
+
+    return open_screen(options, None)
+
+
+async def print_desk(options: Options, hosts: Sequence[DeskHost], clock: Clock) -> int:
+    """Print what the machines have now, as JSON or as a table. Returns the exit code: 1 where one
+    can't be reached."""
+    try:
+        await asyncio.gather(*(_first_word(host, clock) for host in hosts))
+        rows = [row for host in hosts for row in host.rows]
+        rows.sort(key=lambda row: row.since, reverse=True)
+        rows.sort(key=lambda row: _ORDER.index(row.state))
+        problems = [(host.name or "This machine", host.problem) for host in hosts if host.problem]
+    finally:
+        await asyncio.gather(*(host.close() for host in hosts))
+    if options.json:
+        print_json({"sessions": [row_to_json(row) for row in rows]})
+    else:
+        print_rows([row for row in rows if row.state != "saved"], clock.now())
+    for name, problem in problems:
+        note(f"{name}: {problem}")
+    return 1 if problems else 0
+
+
+async def _first_word(host: DeskHost, clock: Clock) -> None:
+    """Wait until a machine has told what it has, or why it can't be reached."""
+    told = asyncio.Event()
+    host.follow(told.set)
+    waits = [asyncio.ensure_future(told.wait()), asyncio.ensure_future(_time_out(clock))]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for one in waits:
+            one.cancel()
+
+
+async def _time_out(clock: Clock) -> bool:
+    await clock.sleep(FIRST_WORD_S)
+    return False
+
+
+def row_to_json(row: DeskRow) -> dict[str, Any]:
+    """A session of the desk for programs. `question` is the first one that waits, null for none."""
+    return {
+        "id": row.id,
+        "host": row.host,
+        "state": row.state,
+        "detail": row.detail,
+        "question": summary_of(row.questions[0].asked) if row.questions else None,
+        "title": row.title,
+        "cost_usd": row.cost_usd,
+        "cwd": row.cwd,
+        "branch": row.branch,
+        "model": row.model,
+        "started": row.started,
+        "since": row.since,
+        "kind": row.kind,
+        "problem": row.problem,
+    }
+
+
+def print_rows(rows: Sequence[DeskRow], now: datetime) -> None:
+    """Print sessions as a table, one a line."""
+    if not rows:
+        note("No session is open, and none has ended lately; see `holdfast sessions list --all`.")
+        return
+    several = any(row.host for row in rows)
+    heads = ("ID", "STATE", "SINCE", "COST", "TITLE", *(("HOST",) if several else ()), "FOLDER")
+    lines = [heads, *(_cells(row, now, several=several) for row in rows)]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(heads) - 1)]
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=False))
+        print_text("  ".join((*cells, line[-1])))
+
+
+def _cells(row: DeskRow, now: datetime, *, several: bool) -> tuple[str, ...]:
+    state = background.STATE_WORDS.get(row.state, row.state)
+    detail = row.problem or row.detail
+    return (
+        row.id,
+        _short(one_line(f"{state}: {detail}" if detail else state), _STATE_CHARS),
+        age(background.moment(row.since, now), now),
+        money(row.cost_usd) if row.cost_usd else "—",
+        _short(one_line(row.title) or "(no prompt)", _TITLE_CHARS),
+        *((one_line(row.host) or "here",) if several else ()),
+        one_line(shorten(row.cwd)),
+    )
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
