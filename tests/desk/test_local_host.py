@@ -177,6 +177,17 @@ async def test_an_owner_of_another_version_can_be_read_only(tmp_path: Path) -> N
         assert row.problem == "it runs in Holdfast 9.0; it can only be read from here"
 
 
+async def test_an_owner_that_refuses_is_named_with_its_reason(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    owner = FakeOwner(home.data, hello("abc"))
+    owner.refusal = "An agent started this process."
+    async with owner, desk(home) as at:
+        row = await at.row_that("abc", lambda row: row.problem)
+        assert row.problem == "An agent started this process."
+        await owner.end()
+        await at.until(lambda: at.row("abc") is None)
+
+
 async def test_a_session_that_is_written_without_a_door_can_be_read_only(tmp_path: Path) -> None:
     home = home_in(tmp_path)
     path = write_session(home, "abc", chain_of("r1"))

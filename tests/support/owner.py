@@ -77,6 +77,8 @@ class FakeOwner:
         self.reply: Reply = sent_or_done
         self.silent = False
         """Takes connections and says nothing, as a process that hangs."""
+        self.refusal = ""
+        """The reason for which it refuses everybody."""
         self.path = live_folder(data) / (socket or f"{hello.session}.sock")
         self._server: asyncio.Server | None = None
         self._peers: dict[asyncio.StreamWriter, bool] = {}
@@ -150,6 +152,11 @@ class FakeOwner:
         return requests[count - 1]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.refusal:
+            refused = RequestOutcome(number="", outcome="refused", text=self.refusal)
+            writer.write(line_of(refused))
+            writer.close()
+            return
         self._peers[writer] = False
         if not self.silent:
             for line in (self.hello, self.status, *self.asked.values()):

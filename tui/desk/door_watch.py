@@ -49,7 +49,6 @@ SILENCE_S: Final = 10.0
 """Seconds without a word after which an owner is asked again who it is."""
 _RETRY_S: Final = 2.0
 """Seconds until a socket is tried again at which nobody answered."""
-_REFUSED_S: Final = 30.0
 _CHECKED_AT_ONCE: Final = 10
 """The part of the owners whose processes are looked at with each scan: one in so many."""
 _SUFFIX: Final = ".sock"
@@ -108,6 +107,11 @@ class _Connection:
         self.probe: LineProtocol | None = None
         self.ended_by: Ended | None = None
         self.seen = DoorSeen(name=name, session=session_of(name))
+
+    @property
+    def is_deaf(self) -> bool:
+        """True if nothing comes from it any more: it refused this program, or takes nobody."""
+        return self.protocol is None and bool(self.seen.problem)
 
     def lines(self, lines: Sequence[bytes]) -> None:
         self.watch.heard(self, lines)
@@ -202,7 +206,11 @@ class DoorWatch:
     def _take_all(self, folder: int, now: float) -> None:
         self._silent = {name: when for name, when in self._silent.items() if when > now}
         strangers: list[str] = []
-        for name in os.listdir(folder):
+        names = os.listdir(folder)
+        for one in [*self._doors.values()]:
+            if one.is_deaf and one.seen.name not in names:
+                self._drop(one)
+        for name in names:
             if not name.endswith(_SUFFIX) or name in self._silent:
                 continue
             try:
@@ -327,15 +335,17 @@ class DoorWatch:
         """The connection to a door has ended."""
         if self._doors.get(one.seen.name) is not one:
             return
-        self._drop(one)
         hello, ended = one.seen.hello, one.ended_by
+        if hello is None and one.seen.problem and one.inode:
+            one.protocol = None  # it is refused, which is so until the session has another owner
+            return
+        self._drop(one)
         if ended is None and hello is not None and not born(hello.pid):
             ended = Ended(state="interrupted", detail=KILLED)
         if ended is not None:
             self._reader.door_ended(one.seen.session, ended)
         elif hello is None:
-            wait = _REFUSED_S if one.seen.problem else _RETRY_S
-            self._silent[one.seen.name] = self._clock.monotonic() + wait
+            self._silent[one.seen.name] = self._clock.monotonic() + _RETRY_S
         self._again = True
 
     def _drop(self, one: _Connection) -> None:
