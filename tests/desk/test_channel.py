@@ -3,7 +3,6 @@ the owner comes, goes or hangs."""
 
 from __future__ import annotations
 
-import asyncio
 import signal
 from pathlib import Path
 from typing import Any
@@ -359,5 +358,4 @@ async def test_a_closed_channel_says_nothing_more(tmp_path: Path) -> None:
         while await channel.receive() is not None:
             pass
         assert await channel.receive() is None
-        while owner.peers > 1:  # the host's own connection stays
-            await asyncio.sleep(0)
+        await owner.until_peers(1)  # the host's own connection stays

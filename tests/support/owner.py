@@ -151,6 +151,12 @@ class FakeOwner:
             await self._came.wait()
         return requests[count - 1]
 
+    async def until_peers(self, count: int) -> None:
+        """Wait until so many are connected."""
+        while len(self._peers) != count:
+            self._came.clear()
+            await self._came.wait()
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.refusal:
             refused = RequestOutcome(number="", outcome="refused", text=self.refusal)
@@ -158,6 +164,7 @@ class FakeOwner:
             writer.close()
             return
         self._peers[writer] = False
+        self._came.set()
         if not self.silent:
             for line in (self.hello, self.status, *self.asked.values()):
                 writer.write(line_of(line))
@@ -166,6 +173,7 @@ class FakeOwner:
                 with suppress(LineError):
                     self._take(to_owner(line), writer)
         self._peers.pop(writer, None)
+        self._came.set()
         writer.close()
 
     def _take(self, request: ToOwner, writer: asyncio.StreamWriter) -> None:
