@@ -116,6 +116,20 @@ async def test_sessions_that_come_and_go_are_seen(tmp_path: Path) -> None:
         assert (await at.row_that("abc", lambda row: row.seen)).state == "stopped"
 
 
+async def test_how_it_ended_is_known_before_its_entry_says_so(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    write_session(home, "abc", chain_of("r1"))
+    background.save(home, entry("abc", state="working", detail="run_command pytest"))
+    states: list[str] = []
+    async with FakeOwner(home.data, hello("abc", kind="background")) as owner, desk(home) as at:
+        at.host.follow(lambda: states.append(row.state if (row := at.row("abc")) else ""))
+        await at.row_that("abc", lambda row: row.kind == "background" and row.state == "idle")
+        await owner.end(with_=Ended(state="done", detail="All done."))
+        row = await at.row_that("abc", lambda row: row.state == "done")
+        assert row.detail == "All done."
+        assert "working" not in states
+
+
 async def test_an_owner_that_is_killed_leaves_an_interrupted_session(tmp_path: Path) -> None:
     home = home_in(tmp_path)
     write_session(home, "abc", chain_of("r1"))
@@ -344,6 +358,13 @@ async def test_a_session_is_opened_by_the_beginning_of_its_id(tmp_path: Path) ->
         for wrong in ("ab", "zzz", "/etc/passwd", ""):
             with pytest.raises(HoldfastError):
                 await at.host.open(wrong)
+
+
+async def test_a_session_that_began_just_now_can_be_opened(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    async with desk(home) as at:
+        background.save(home, entry("abc"))
+        assert (await at.host.open("abc")).session == "abc"
 
 
 async def test_two_desks_see_the_same(tmp_path: Path) -> None:

@@ -339,7 +339,6 @@ class DoorWatch:
         if hello is None and one.seen.problem and one.inode:
             one.protocol = None  # it is refused, which is so until the session has another owner
             return
-        self._drop(one)
         if ended is None and hello is not None and not born(hello.pid):
             ended = Ended(state="interrupted", detail=KILLED)
         if ended is not None:
@@ -347,6 +346,7 @@ class DoorWatch:
         elif hello is None:
             self._silent[one.seen.name] = self._clock.monotonic() + _RETRY_S
         self._again = True
+        self._drop(one)
 
     def _drop(self, one: _Connection) -> None:
         del self._doors[one.seen.name]

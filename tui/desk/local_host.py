@@ -39,6 +39,8 @@ _ALL_EVERY: Final = 300
 """All rows are made anew with each so many: a day may have passed since a session ended."""
 _GRACE_S: Final = 2.0
 """Seconds within which a session's process opens its door, after it has locked the session."""
+_SCANS_FOR_NEW: Final = 2
+"""Scans after which a session that began just now is known: one may be at work already."""
 _FIRST_WORDS_S: Final = 0.5
 _MOST_PROMPTS: Final = 1000
 """The number of prompts whose outcome is remembered."""
@@ -85,6 +87,7 @@ class LocalHost:
         self._work: asyncio.Task[None] | None = None
         self._ready = asyncio.Event()
         self._scan_now = asyncio.Event()
+        self._scanned = asyncio.Event()
 
     @property
     def problem(self) -> str:
@@ -210,6 +213,8 @@ class LocalHost:
     def door_ended(self, session: str, ended: Ended) -> None:
         """A session's owner has let go of it: see `DoorReader`."""
         self._ends[session] = EndSeen(ended, timestamp(self.clock.now()))
+        self._dirty.add(session)
+        self._scan_now.set()
 
     def _begin(self) -> None:
         if self._work is None:
@@ -223,6 +228,8 @@ class LocalHost:
                 if turn % _FILES_EVERY == 0 or self._scan_now.is_set():
                     self._scan_now.clear()
                     await self._scan_files()
+                    self._scanned.set()
+                    self._scanned = asyncio.Event()
                 if turn % _ALL_EVERY == 0:
                     self._dirty |= self._rows.keys()
             except Exception:  # the boundary: the next scan may see what this one can't
@@ -308,6 +315,8 @@ class LocalHost:
     def _make_row(self, session: str) -> None:
         self._dirty.discard(session)
         files, door = self._files, self._doors.seen(session)
+        if door is not None:
+            self._ends.pop(session, None)
         lock = files.locks.get(session) if door is None else None
         if lock is not None and self.clock.monotonic() - lock.since < _GRACE_S:
             lock = None  # its door comes
@@ -332,12 +341,16 @@ class LocalHost:
 
     async def _named(self, session: str) -> tuple[str, str]:
         """The whole id of a session, and its file; "" for one without. Raises SessionError."""
-        for dirty in [*self._dirty]:
-            self._make_row(dirty)
-        exact = [id_ for id_ in self._rows if id_ == session]
-        matches = exact or [id_ for id_ in self._rows if session and id_.startswith(session)]
-        if len(matches) == 1:
-            return matches[0], self._rows[matches[0]].path
+        for _ in range(_SCANS_FOR_NEW + 1):
+            for dirty in [*self._dirty]:
+                self._make_row(dirty)
+            exact = [id_ for id_ in self._rows if id_ == session]
+            matches = exact or [id_ for id_ in self._rows if session and id_.startswith(session)]
+            if len(matches) == 1:
+                return matches[0], self._rows[matches[0]].path
+            scanned = self._scanned  # it may have begun since the last scan
+            self._scan_now.set()
+            await scanned.wait()
         if catalog.is_path(session):
             hint = "`holdfast desk` lists the sessions."
             raise SessionError(f"Not a session's id: {session}.", hint=hint)

@@ -62,7 +62,7 @@ def row_of(id_: str, known: SessionTraces, now: datetime) -> DeskRow | None:
     )  # fmt: skip
     if door is not None:
         return _served(common, door, known)
-    if entry is not None and entry.running:
+    if entry is not None and entry.running and not _outdated(entry, known.end):
         return _in_background(common, entry, known)
     if lock is not None:
         return _locked(common, lock)
@@ -138,9 +138,11 @@ def _at_rest(row: DeskRow, known: SessionTraces, now: datetime) -> DeskRow | Non
     entry, saved, end = known.entry, known.saved, known.end
     state: State = "saved"
     detail, since, seen = "", saved.updated if saved else row.started, False
+    if entry is not None and _outdated(entry, end):
+        entry = None
     if entry is not None and now - background.moment(entry.since, now) < background.LISTED:
         state, detail, since, seen = entry.state, entry.detail, entry.since, entry.seen
-    elif end is not None:
+    elif end is not None and now - background.moment(end.at, now) < background.LISTED:
         state, detail, since, seen = end.ended.state, end.ended.detail, end.at, end.seen
     if state in OPEN_STATES or state == "saved":
         if saved is None:
@@ -149,6 +151,11 @@ def _at_rest(row: DeskRow, known: SessionTraces, now: datetime) -> DeskRow | Non
         detail = catalog.state_name(saved.state)
     problem = saved.problems[0] if saved and saved.state == "unreadable" else ""
     return _with(row, state=state, detail=detail, since=since, seen=seen, problem=problem)
+
+
+def _outdated(entry: BackgroundSession, end: EndSeen | None) -> bool:
+    """True if an entry says that a process runs whose end was seen since."""
+    return entry.running and end is not None and end.at >= entry.since
 
 
 def _with(row: DeskRow, **changes: object) -> DeskRow:
