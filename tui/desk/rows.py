@@ -47,10 +47,8 @@ class SessionTraces(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def row_of(id_: str, known: SessionTraces, now: datetime) -> DeskRow | None:
-    """The row of a session; None where nothing is known of it."""
+    """The row of a session; None where nothing is known of it yet, or any more."""
     door, entry, lock, saved = known.door, known.entry, known.lock, known.saved
-    if not (door or entry or lock or saved):
-        return None
     common = DeskRow(
         id=id_,
         path=(saved.path if saved else "") or (entry.path if entry else "")
@@ -60,7 +58,7 @@ def row_of(id_: str, known: SessionTraces, now: datetime) -> DeskRow | None:
         cost_usd=entry.cost_usd if entry else None,
         started=(saved.created if saved else "") or (entry.started if entry else ""),
     )  # fmt: skip
-    if door is not None:
+    if door is not None and not door.is_silent:
         return _served(common, door, known)
     if entry is not None and entry.running and not _outdated(entry, known.end):
         return _in_background(common, entry, known)
