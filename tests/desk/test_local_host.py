@@ -107,10 +107,11 @@ async def test_sessions_that_come_and_go_are_seen(tmp_path: Path) -> None:
     async with desk(home) as at:
         assert not at.host.rows
         write_session(home, "abc", chain_of("r1"))
-        async with FakeOwner(home.data, hello("abc")) as owner:
+        async with FakeOwner(home.data, hello("abc"), SessionStatus(cost_usd=0.5)) as owner:
             await at.row_that("abc", lambda row: row.kind == "screen")
             await owner.end(with_=Ended(state="stopped", detail="by the person"))
             row = await at.row_that("abc", lambda row: row.state == "stopped")
+            assert row.cost_usd == 0.5
             assert (row.kind, row.detail, row.seen) == ("none", "by the person", False)
         await at.host.dismiss("abc")
         assert (await at.row_that("abc", lambda row: row.seen)).state == "stopped"

@@ -212,7 +212,7 @@ class LocalHost:
 
     def door_ended(self, session: str, ended: Ended) -> None:
         """A session's owner has let go of it: see `DoorReader`."""
-        self._ends[session] = EndSeen(ended, timestamp(self.clock.now()))
+        self._ends[session] = EndSeen(ended, timestamp(self.clock.now()), self.row(session))
         self._dirty.add(session)
         self._scan_now.set()
 

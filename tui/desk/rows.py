@@ -18,10 +18,12 @@ from tui.session.lock import LockHolder
 
 
 class EndSeen(msgspec.Struct, frozen=True):
-    """The end of a session that was watched meanwhile. `at` is a timestamp."""
+    """The end of a session that was watched meanwhile. `at` is a timestamp; `row` is its row of
+    before."""
 
     ended: Ended
     at: str
+    row: DeskRow | None = None
     seen: bool = False
 
 
@@ -147,6 +149,9 @@ def _at_rest(row: DeskRow, known: SessionTraces, now: datetime) -> DeskRow | Non
             return None
         state, seen = "saved", False
         detail = catalog.state_name(saved.state)
+    if end is not None and end.row is not None:
+        row = _with(row, model=end.row.model)
+        row = row if row.cost_usd is not None else _with(row, cost_usd=end.row.cost_usd)
     problem = saved.problems[0] if saved and saved.state == "unreadable" else ""
     return _with(row, state=state, detail=detail, since=since, seen=seen, problem=problem)
 

@@ -117,6 +117,15 @@ def test_plain_holdfast(line: str, expected: dict[str, Any] | None) -> None:
         ("run --status --json", {"command": "run", "status": True, "json": True}),
         ("run --reset", {"command": "run", "reset": True}),
         ("run -- -t.md", {"command": "run", "tasks": Path("-t.md")}),
+        ("desk", {"command": "desk"}),
+        (
+            "desk --host a --host me@b --json",
+            {"command": "desk", "hosts": ("a", "me@b"), "json": True},
+        ),
+        ("attach ssh://box/3f2a", {"command": "attach", "target": "ssh://box/3f2a"}),
+        ("serve --stdio", {"command": "serve", "stdio": True}),
+        ("serve", None),
+        ("desk --host ''", None),
         ("sessions list", {"command": "sessions", "action": "list"}),
         (
             "sessions list --all --json",
