@@ -124,8 +124,6 @@ def test_plain_holdfast(line: str, expected: dict[str, Any] | None) -> None:
         ),
         ("attach ssh://box/3f2a", {"command": "attach", "target": "ssh://box/3f2a"}),
         ("serve --stdio", {"command": "serve", "stdio": True}),
-        ("serve", None),
-        ("desk --host ''", None),
         ("sessions list", {"command": "sessions", "action": "list"}),
         (
             "sessions list --all --json",
@@ -389,3 +387,8 @@ def test_an_option_that_is_like_none_suggests_none(line: str) -> None:
 
 def test_the_home_folder_by_its_short_name() -> None:
     assert parse(["--cwd", "~"]).cwd == Path.home()
+
+
+def test_the_desk_needs_names_and_serve_its_streams() -> None:
+    assert "--host" in refused("desk --host ''").message
+    assert "holdfast serve --stdio" in refused("serve").message
