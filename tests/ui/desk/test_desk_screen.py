@@ -176,7 +176,9 @@ async def test_the_filter_finds_and_goes() -> None:
         assert FLAKY[:20] in shown
         assert "make the suite faster" in shown
         assert "release notes" not in shown
+        assert "enter list   ↑ ↓ move   esc clear" in shown
         await pilot.press("enter", "down")
+        assert "enter open" in text_of(app)
         assert at_cursor(app) == "make the suite faster"
         await pilot.press("slash", *" nothing at all", "enter")
         assert "No session matches" in text_of(app)
@@ -187,7 +189,7 @@ async def test_the_filter_finds_and_goes() -> None:
 async def test_an_empty_desk_says_how_to_start_a_session() -> None:
     async with desk([FakeHost()]) as (app, _):
         shown = text_of(app)
-    assert "Press n to start one here" in shown
+    assert "Press n to start one" in shown
     assert "n new   esc leave" in shown
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec import structs
 from textual.pilot import Pilot
@@ -15,6 +16,7 @@ from tests.support.desk import FakeHost
 from tests.ui.desk.samples import LiveSession, call, day, row
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of
+from tui.core.paths import folders
 from tui.desk.host import DeskRow
 from tui.session.records import Header
 from tui.ui.desk.app import DeskApp
@@ -40,7 +42,7 @@ def recorded(rows: Sequence[DeskRow], folder: Path) -> list[DeskRow]:
 
 
 def shown(
-    hosts: Callable[[Path], list[FakeHost]], *keys: str, screen: type[Screen[object]] | None = None
+    hosts: Callable[[Path], list[FakeHost]], *keys: str, screen: type[Screen[Any]] | None = None
 ) -> Callable[[Stage], Shot]:
     """The desk of some machines once its preview stands, and keys pressed there."""
 
@@ -48,7 +50,12 @@ def shown(
         machines = hosts(stage.folder)
         clock = ManualClock()
         app = DeskApp(
-            machines, LiveSession, folder=Path("/home/me"), theme=stage.theme, clock=clock
+            machines,
+            folder=Path("/home/me"),
+            home=folders(),
+            opener=LiveSession,
+            theme=stage.theme,
+            clock=clock,
         )
 
         async def drive(pilot: Pilot[None]) -> None:

@@ -373,7 +373,7 @@ def empty_text(words: str, *, reading: bool, count: int) -> str:
         return "Looking for sessions …"
     return (
         "No sessions yet.\n\n"
-        "Press n to start one here: it works in the background and asks you on this screen.\n"
+        "Press n to start one: it works in the background and asks you here.\n"
         "Sessions that you start in other terminals appear by themselves."
     )
 
@@ -408,6 +408,10 @@ def desk_keys(row: DeskRow | None, *, waiting: int, saved: int) -> list[tuple[st
     if row is not None:
         keys.append(("y", "copy"))
     return [*keys, ("esc", "leave")]
+
+
+FILTER_KEYS: Final = (("enter", "list"), ("↑ ↓", "move"), ("esc", "clear"))
+"""The keys while the filter is typed."""
 
 
 def attach_command(row: DeskRow) -> str:

@@ -206,6 +206,8 @@ class DeskScreen(TableScreen[None]):
         groups = desk_rows.grouped(self.sessions)
         waiting, saved = len(groups["waiting"]), len(groups["saved"])
         keys = desk_rows.desk_keys(self.row, waiting=waiting, saved=saved)
+        if self.filter_field.has_focus:
+            keys = desk_rows.FILTER_KEYS
         rows = 1 if self.size.height < SHORT else 2
         self.query_one("#keys", SteadyText).show(in_rows(keys, self.size.width - 2, rows=rows))
         self._preview.follow(self.row)
@@ -242,6 +244,9 @@ class DeskScreen(TableScreen[None]):
     @on(DeskList.FoldAsked)
     def _fold_clicked(self) -> None:
         self.action_fold()
+
+    def on_descendant_focus(self) -> None:
+        self._follow_cursor()
 
     def action_filter(self) -> None:
         self.add_class("-filter")
