@@ -242,13 +242,15 @@ async def test_a_folder_that_is_not_there_is_said_and_nothing_typed_is_lost() ->
     assert not host.started
 
 
-async def test_what_cannot_be_started_says_why() -> None:
+async def test_what_cannot_be_started_says_why_and_keeps_what_was_typed() -> None:
     host = FakeHost("", [row("a", "idle", "one", cwd="/")])
     host.refuses = SessionError("No key found.", hint="Run holdfast first.")
     async with desk([host]) as (app, pilot):
-        await pilot.press("n", *"go", "enter")
-        await until(pilot, lambda: "No key found." in notice(app))
-        assert "Run holdfast first." in notice(app)
+        await pilot.press("n", *"go", "ctrl+j", *"on", "enter")
+        await until(pilot, lambda: "No key found. Run holdfast first." in text_of(app))
+        host.refuses = None
+        await pilot.press("enter")
+        await until(pilot, lambda: host.started == [("/", "go\non")])
 
 
 async def test_d_dismisses_only_what_has_ended() -> None:

@@ -37,6 +37,9 @@ GROUPS: Final[Mapping[Group, str]] = {
 }
 """The groups in their order, and their titles."""
 
+RUNNING: Final = frozenset[Group]({"waiting", "working", "parked"})
+"""The groups of sessions with a turn that isn't over."""
+
 _GROUP_OF: Final[Mapping[State, Group]] = {
     "waiting": "waiting",
     "working": "working",
@@ -224,7 +227,7 @@ def since_words(row: DeskRow, now: datetime) -> str:
     if then is None:
         return ""
     seconds = int((now - then).total_seconds())
-    lasts = group_of(row) in {"waiting", "working", "parked"}
+    lasts = group_of(row) in RUNNING
     return f"{max(0, seconds)} s" if lasts and seconds < 60 else age(then, now)
 
 
@@ -396,7 +399,7 @@ def desk_keys(row: DeskRow | None, *, waiting: int, saved: int) -> list[tuple[st
             keys.append(("a", "answer"))
         if waiting > 1 or (waiting and not row.questions):
             keys.append(("w", "next waiting"))
-        if group in {"waiting", "working", "parked"}:
+        if group in RUNNING:
             keys.append(("s", "stop"))
         if group == "ended":
             keys.append(("d", "dismiss"))
@@ -421,7 +424,7 @@ def attach_command(row: DeskRow) -> str:
 
 def leaving_words(rows: Iterable[DeskRow]) -> str:
     """Return what is said of the sessions that run on once the desk is left; "" if none does."""
-    running = sum(group_of(row) in {"waiting", "working", "parked"} for row in rows)
+    running = sum(group_of(row) in RUNNING for row in rows)
     if not running:
         return ""
     verb = "runs" if running == 1 else "run"

@@ -41,7 +41,6 @@ BROAD: Final = 150
 """Columns from which the preview is beside the list."""
 ROOMY: Final = 34
 """Rows from which the groups are set apart."""
-_RUNNING: Final = frozenset({"waiting", "working", "parked"})
 
 
 class DeskOwner(Protocol):
@@ -322,7 +321,7 @@ class DeskScreen(TableScreen[None]):
         from tui.ui.widgets.questions import Confirmation  # noqa: PLC0415 - on demand
 
         row = self.row
-        if row is None or desk_rows.group_of(row) not in _RUNNING:
+        if row is None or desk_rows.group_of(row) not in desk_rows.RUNNING:
             self.notice.say("Nothing runs in this session.")
             return
         name = desk_rows.title_of(row)
@@ -363,25 +362,28 @@ class DeskScreen(TableScreen[None]):
     @work(group="new", exclusive=True)
     async def action_new(self) -> None:
         """Start a session in the background, where and with what the person says."""
-        from tui.ui.desk.new_session import NewSessionDialog  # noqa: PLC0415 - on demand
+        from tui.ui.desk.new_session import NewSession, NewSessionDialog  # noqa: PLC0415 - on demand
 
-        row = self.row
+        row, problem = self.row, ""
         names = [host.name for host in self._hosts]
-        host = row.host if row is not None else names[0]
         cwd = row.cwd if row is not None and row.cwd else str(self._folder)
-        asked = NewSessionDialog(names, host, cwd)
-        new = await cast("App[Any]", self.app).push_screen_wait(asked)
-        if new is None:
+        draft = NewSession(row.host if row is not None else names[0], cwd, "")
+        while True:
+            asked = NewSessionDialog(names, draft, problem)
+            new = await cast("App[Any]", self.app).push_screen_wait(asked)
+            if new is None:
+                return
+            self.notice.say("Starting …")
+            target = next(one for one in self._hosts if one.name == new.host)
+            try:
+                self._expected = new.host, await target.start(new.cwd, new.prompt)
+            except HoldfastError as error:
+                self.notice.clear()
+                draft, problem = new, " ".join(filter(None, (error.message, error.hint)))
+                continue
+            self.notice.say("Started in the background.", "success")
+            self._draw()
             return
-        self.notice.say("Starting …")
-        target = next(one for one in self._hosts if one.name == new.host)
-        try:
-            self._expected = new.host, await target.start(new.cwd, new.prompt)
-        except HoldfastError as error:
-            self.refuse(error)
-            return
-        self.notice.say("Started in the background.", "success")
-        self._draw()
 
     def action_copy(self) -> None:
         """Copy the command that opens the session under the cursor in another terminal."""
