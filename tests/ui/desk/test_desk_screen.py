@@ -245,10 +245,12 @@ async def test_a_folder_that_is_not_there_is_said_and_nothing_typed_is_lost() ->
 async def test_what_cannot_be_started_says_why_and_keeps_what_was_typed() -> None:
     host = FakeHost("", [row("a", "idle", "one", cwd="/")])
     host.refuses = SessionError("No key found.", hint="Run holdfast first.")
-    async with desk([host]) as (app, pilot):
+    clock = ManualClock()
+    async with desk([host], clock=clock) as (app, pilot):
         await pilot.press("n", *"go", "ctrl+j", *"on", "enter")
         await until(pilot, lambda: "No key found. Run holdfast first." in text_of(app))
         host.refuses = None
+        clock.advance(2)  # else Enter may still be held down
         await pilot.press("enter")
         await until(pilot, lambda: host.started == [("/", "go\non")])
 
