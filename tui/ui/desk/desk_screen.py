@@ -97,7 +97,7 @@ class DeskScreen(TableScreen[None]):
         self._expected: SessionKey | None = None
         """A session that was started here, until it is listed."""
         self._draw_due = False
-        self._list = DeskList(self._draw_line)
+        self._list = DeskList(self)
         self._preview = DeskPreview()
 
     def compose(self) -> ComposeResult:
@@ -197,7 +197,8 @@ class DeskScreen(TableScreen[None]):
             self.set_class(bool(problems.plain), "-problem")
         self.query_one("#hosts", SteadyText).show(problems)
 
-    def _draw_line(self, line: DeskLine, width: int) -> Sequence[Part]:
+    def paint_line(self, line: DeskLine, width: int) -> Sequence[Part]:
+        """Return a line of the list, as it is now."""
         return desk_rows.line_parts(line, self._clock.now(), width, hosts=len(self._hosts) > 1)
 
     def _follow_cursor(self) -> None:
@@ -327,7 +328,7 @@ class DeskScreen(TableScreen[None]):
         name = desk_rows.title_of(row)
         sure = YesNoQuestion(
             "Stop this turn?",
-            "The session stays open; what it has done so far is saved.",
+            "What it has done so far is saved; it can go on later.",
             yes="Stop it",
             no="Cancel",
             details=(name, desk_rows.does_words(row)),
