@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app.dialog_data import Question, SetupQuestion, YesNoQuestion
@@ -42,6 +42,14 @@ class TurnResult:
 
     outcome: str
     error: ErrorRaised | None = None
+
+
+@runtime_checkable
+class SessionWatcher(Protocol):
+    """A front end that can show a session while another process has it."""
+
+    async def watch_session(self, session: str) -> None:
+        """Show a session of this machine live, by its id, over the one that is open."""
 
 
 class Frontend(Protocol):

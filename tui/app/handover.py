@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from tui.app import background
 from tui.app.background import BackgroundSession
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion
+from tui.app.frontend import SessionWatcher
 from tui.app.passing_questions import answer_while, until
 from tui.app.services import SessionChoice
 from tui.session.lock import holder
@@ -29,6 +30,8 @@ _ATTACH: Final = (
     AnswerOption("r", "Open read-only; it keeps running", "read_only"),
     AnswerOption("f", "Fork (continue in a copy)", "fork"),
 )
+_WATCH: Final = AnswerOption("l", "Look in; it keeps running", "watch")
+"""For a front end that can."""
 _WAIT: Final = (
     AnswerOption("w", "Wait until that is done", "wait"),
     AnswerOption("n", "Take over now: what it waits for is interrupted", "now"),
@@ -39,13 +42,18 @@ _WAIT: Final = (
 async def ask_attach(
     conversation: Conversation, choice: SessionChoice, owner: BackgroundSession
 ) -> str | None:
-    """Ask what to do about a session that runs in the background: attach, read_only, fork, or
-    nothing; "gone" where its process ends meanwhile. Without a question where that was chosen
-    already."""
+    """Ask what to do about a session that runs in the background: watch (which is done here, where
+    the front end can), attach, read_only, fork, or nothing; "gone" where its process ends
+    meanwhile. Without a question where that was chosen already."""
     if choice.attach:
         return "attach"
-    question = ChoiceQuestion("This session runs in the background", f"{owner.words}.", _ATTACH)
-    return await _while_it_has_it(conversation, owner, question, "gone")
+    watcher = conversation.frontend
+    answers = (_WATCH, *_ATTACH) if isinstance(watcher, SessionWatcher) else _ATTACH
+    question = ChoiceQuestion("This session runs in the background", f"{owner.words}.", answers)
+    answer = await _while_it_has_it(conversation, owner, question, "gone")
+    if answer == "watch" and isinstance(watcher, SessionWatcher):
+        await watcher.watch_session(owner.id)
+    return answer
 
 
 async def take(

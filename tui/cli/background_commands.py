@@ -97,12 +97,24 @@ def _short(title: str) -> str:
 
 
 def attach(options: Options, home: Folders, clock: Clock) -> int:
-    """Open one on the screen, or in plain lines. Returns the exit code; raises HoldfastError."""
+    """Watch one on the screen, or continue it in plain lines. Returns the exit code; raises
+    HoldfastError."""
     if (options.target or "").startswith(FAR):
         from tui.cli.desk import attach_far  # noqa: PLC0415 - of another machine alone
 
         return attach_far(options)
-    one = background.find(home, options.target, clock.now())
+    on_screen = not (
+        options.screen.plain
+        or plain_detection.why(())
+        or not (sys.stdin.isatty() and sys.stdout.isatty())
+    )
+    try:
+        one = background.find(home, options.target, clock.now())
+    except SessionError:
+        if not (on_screen and options.target):
+            raise
+        path = catalog.resolve(options.target, home)
+        return _watch(options, catalog.describe(path).id)
     if one.running and not one.here:
         raise SessionError(f"{one.id} runs on {one.host}.", hint="Attach to it there.")
     if not one.running:
@@ -111,9 +123,9 @@ def attach(options: Options, home: Folders, clock: Clock) -> int:
         raise SessionError(
             f"{one.id} ended before anything was recorded.", hint="Start it again with --bg."
         )
-    if not Path(one.cwd).is_dir():
+    if not on_screen and not Path(one.cwd).is_dir():
         raise SessionError(f"Its folder is gone: {one.cwd}.", hint="Restore the folder first.")
-    if not one.running:
+    if not on_screen and not one.running:
         note(f"{one.id} doesn't run any more ({one_line(one.words)}); opening its session.")
     started = background.options_from_json(one.options)
     wanted = started.having(
@@ -124,18 +136,22 @@ def attach(options: Options, home: Folders, clock: Clock) -> int:
         plain=options.screen.plain,
         theme=options.screen.theme,
     )
+    if on_screen:
+        return _watch(wanted, one.id)
     os.chdir(one.cwd)
-    if (
-        options.screen.plain
-        or plain_detection.why(())
-        or not (sys.stdin.isatty() and sys.stdout.isatty())
-    ):
-        from tui.plain import open_plain  # noqa: PLC0415 - one of them
+    from tui.plain import open_plain  # noqa: PLC0415 - one of them
 
-        return open_plain(wanted.having(plain=True))
+    return open_plain(wanted.having(plain=True))
+
+
+def _watch(options: Options, session: str) -> int:
+    """Watch a session of this machine on the screen; `options` are those to take it over with."""
+    from tui.desk.hosts import hosts_of  # noqa: PLC0415 - not for the others
+    from tui.ui.desk.attached import open_attached  # noqa: PLC0415
     from tui.ui.start.fullscreen_main import open_screen  # noqa: PLC0415
 
-    return open_screen(wanted, None)
+    (host,) = hosts_of(Options())
+    return open_attached(options, host, session, lambda wanted: open_screen(wanted, None))
 
 
 def logs(options: Options, home: Folders, clock: Clock) -> int:

@@ -469,6 +469,11 @@ class ScreenFrontend:
             picked.row.path, message=picked.message, foreign=bool(picked.row.agent)
         )
 
+    async def watch_session(self, session: str) -> None:
+        from tui.ui.desk.places import watch  # noqa: PLC0415 - on demand
+
+        await watch(self, session)
+
     def switch_session(self, choice: SessionChoice) -> None:
         """Leave the current session for another one."""
         self.app.run_worker(self._switch_session(choice), group="session")

@@ -49,6 +49,20 @@ def over_desk(
     return SessionScreen(host, row.id, clock, place=place, home=home)
 
 
+async def watch(frontend: ScreenFrontend, session: str) -> None:
+    """Show a session of this machine live, over the chat."""
+    from tui.desk.local_host import LocalHost  # noqa: PLC0415 - on demand
+
+    services = frontend.services
+    host = LocalHost(services.folders, services.clock)
+
+    async def close(_: object) -> None:
+        await host.close()
+
+    row = DeskRow(id=session)
+    await frontend.app.push_screen(over_chat(frontend, host, row), close)
+
+
 def over_chat(frontend: ScreenFrontend, host: DeskHost, row: DeskRow) -> SessionScreen:
     """Return the screen of a session that is watched over the chat, which takes it over."""
 
