@@ -110,7 +110,7 @@ class SessionScreen(ChatScreen):
     ) -> None:
         super().__init__(
             clock,
-            intro=Static(_NOTHING, id="intro", markup=False),
+            intro=Static(id="intro", markup=False),
             layout_file=home.data / "screen.json" if layout else None,
         )
         self.host, self.session = host, session
@@ -197,6 +197,7 @@ class SessionScreen(ChatScreen):
         self._renderer = FactRenderer(self, self.fact_log, self._result)
         self._renderer.resume(past, prepared, again=self._restored)
         self._restored = True
+        self.query_one("#intro", Static).update(_NOTHING)
         self.idle()
         self._state_changed()
         if damaged:
@@ -266,6 +267,8 @@ class SessionScreen(ChatScreen):
         problem = next(rows, "")
         if problem != self._problem:
             self._problem = problem
+            if problem:  # a question hides the line over the prompt
+                self.notice.say(f"Its process can't be asked: {one_line(problem)}.", "warning")
             self._show_state()
 
     def _show_state(self) -> None:

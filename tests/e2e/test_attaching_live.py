@@ -1,0 +1,108 @@
+"""`holdfast attach` on a real terminal: a session that runs in the background, watched live."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.test_background import RUN, Start, env, gone, kept, records, start, until
+from tests.support.machine import needs_proc
+from tests.support.program import Program
+from tests.support.terminal import HOLDFAST, Terminal
+from tui.core.paths import Folders
+
+__all__ = ["env", "kept", "start"]
+
+WRITES: dict[str, Any] = {"text": "I write.", "tools": [{"name": "write_file", "input": {
+    "path": "new.txt", "content": "hello\n"}}]}  # fmt: skip
+
+
+def attach(work: Path, env: dict[str, str], *words: str) -> Terminal:
+    return Terminal([*HOLDFAST, "attach", *words], cwd=work, env=env)
+
+
+def test_a_running_command_is_seen_a_prompt_joins_and_leaving_ends_nothing(
+    holdfast: Program, start: Start, kept: Folders, env: dict[str, str]
+) -> None:
+    one = start(RUN, {"text": "It said hello."})
+    until(kept, one.id, "working")
+    with attach(holdfast.work, env, one.id) as screen:
+        screen.wait_for("do it")
+        screen.wait_for("Run cat go")
+        screen.wait_for("runs in the background")
+        screen.type("and then this\r")
+        screen.wait_for("and then this")
+        (holdfast.work / "go").write_text("hello\n")
+        screen.wait_for("It said hello.")
+        screen.type("\x1b")
+        screen.wait_for("looks in again.")
+        assert screen.exit_code() == 0
+    until(kept, one.id, "done")
+    gone(one)
+    texts = [r.get("text") for r in records(one) if r["type"] == "user"]
+    assert texts == ["do it", "and then this"]
+
+
+def test_a_question_is_answered_from_the_live_view(
+    holdfast: Program, start: Start, kept: Folders, env: dict[str, str]
+) -> None:
+    one = start(WRITES, {"text": "Written."})
+    until(kept, one.id, "waiting")
+    with attach(holdfast.work, env, one.id) as screen:
+        screen.wait_for("new.txt")
+        screen.wait_for("answer")
+        screen.listen(0.6)
+        screen.type("1")
+        screen.wait_for("Written.")
+        screen.type("\x1b")
+        screen.wait_for("looks in again.")
+    until(kept, one.id, "done")
+    assert (holdfast.work / "new.txt").read_text() == "hello\n"
+
+
+def test_a_finished_session_is_shown_and_goes_on_by_a_prompt(
+    holdfast: Program, start: Start, kept: Folders, env: dict[str, str]
+) -> None:
+    one = start({"text": "All done."}, {"text": "Once more."})
+    until(kept, one.id, "done")
+    gone(one)
+    with attach(holdfast.work, env, one.id) as screen:
+        screen.wait_for("All done.")
+        screen.wait_for("nobody has it open")
+        screen.type("again\r")
+        screen.wait_for("Once more.")
+        screen.type("\x1b")
+        screen.wait_for("looks in again.")
+    until(kept, one.id, "done")
+
+
+def test_a_question_is_left_unanswered(
+    holdfast: Program, start: Start, kept: Folders, env: dict[str, str]
+) -> None:
+    one = start(WRITES, {"text": "Written."})
+    until(kept, one.id, "waiting")
+    with attach(holdfast.work, env, one.id) as screen:
+        screen.wait_for("new.txt")
+        screen.wait_for("answer")
+        screen.listen(0.6)
+        screen.type("\x1b[18~")  # F7: leave the question unanswered
+        screen.wait_for("looks in again.")
+    assert until(kept, one.id, "waiting").pid == one.pid
+
+
+@needs_proc
+def test_an_owner_that_is_stopped_or_killed_is_named_and_its_question_closes(
+    holdfast: Program, start: Start, kept: Folders, env: dict[str, str]
+) -> None:
+    one = start(WRITES, {"text": "Written."})
+    one = until(kept, one.id, "waiting")
+    with attach(holdfast.work, env, one.id) as screen:
+        screen.wait_for("esc no")
+        os.kill(one.pid, signal.SIGSTOP)
+        screen.wait_until(lambda: "Its process can't be asked" in screen.now)
+        os.kill(one.pid, signal.SIGCONT)
+        os.kill(one.pid, signal.SIGKILL)
+        screen.wait_until(lambda: "its process was killed" in screen.now)
+        assert "esc no" not in screen.now
