@@ -470,9 +470,8 @@ class ScreenFrontend:
         )
 
     async def watch_session(self, session: str) -> None:
-        from tui.ui.desk.places import watch  # noqa: PLC0415 - on demand
-
-        await watch(self, session)
+        if (work := self._find_view(self, "watch", session)) is not None:
+            await work
 
     def switch_session(self, choice: SessionChoice) -> None:
         """Leave the current session for another one."""

@@ -18,6 +18,7 @@ from textual.widget import Widget
 import tui.ui.desk
 import tui.ui.screens
 import tui.ui.widgets
+from tests.ui.desk.test_session_snapshots import PICTURES as WATCHED
 from tests.ui.screens.driving import NARROW
 from tests.ui.screens.pictures import Picture, Stage, at_home
 from tests.ui.screens.test_context_snapshots import PICTURES as CONTEXT
@@ -32,8 +33,8 @@ from tests.ui.screens.test_welcome_snapshots import PICTURES as WELCOME
 from tui.ui.toolkit.themes import contrast
 from tui.ui.widgets.questions import Choice
 
-TOPICS = (QUESTIONS, PANELS, SESSIONS, DESK, CONTEXT, TIMELINE, TASKS, WELCOME, PROMPT)
-ELSEWHERE = {"KeysScreen", "SettingsScreen", "ConversationReader", "SessionScreen"}
+TOPICS = (QUESTIONS, PANELS, SESSIONS, DESK, CONTEXT, TIMELINE, TASKS, WELCOME, PROMPT, WATCHED)
+ELSEWHERE = {"KeysScreen", "SettingsScreen", "ConversationReader"}
 """They have their pictures in a file of their own, or are those of what derives from them."""
 LIGHT = ("daylight", "linen")
 SMALL, LEAST = (60, 20), (40, 10)

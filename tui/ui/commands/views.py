@@ -124,6 +124,13 @@ async def tasks(frontend: ScreenFrontend, _: str) -> None:
     await task_flow.show(frontend)
 
 
+async def watch(frontend: ScreenFrontend, session: str) -> None:
+    """Show a session live that another process has. No command: a choice where one is opened."""
+    from tui.ui.desk import places  # noqa: PLC0415 - on demand
+
+    await places.watch(frontend, session)
+
+
 async def desk(frontend: ScreenFrontend, _: str) -> None:
     from tui.ui.desk import over_chat  # noqa: PLC0415 - on demand
 
@@ -423,6 +430,7 @@ _VIEWS = (
         output,
         diff,
         desk,
+        watch,
         tasks,
         todos,
         permissions,

@@ -3,9 +3,8 @@ the chat, and the desk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 from textual.screen import Screen
 
@@ -20,8 +19,13 @@ from tui.ui.toolkit.base_app import uncovered
 if TYPE_CHECKING:
     from tui.ui.frontend import ScreenFrontend
 
-TakeOver: TypeAlias = Callable[[Hello], str]
-"""Continues a session here. Returns why that can't be, "" if it is done."""
+
+class TakeOver(Protocol):
+    """Continues a session here."""
+
+    def __call__(self, hello: Hello, /) -> str:
+        """Return why that can't be; "" if it is done."""
+        ...
 
 
 class OverAnotherScreen:
@@ -68,7 +72,7 @@ def over_chat(frontend: ScreenFrontend, host: DeskHost, row: DeskRow) -> Session
 
     def take_over(hello: Hello) -> str:
         if frontend.conversation.busy:
-            return "The agent in the chat is at work: stop it first, or wait until it is done."
+            return "The agent in the chat is busy: stop it first, or wait until it is done."
         uncovered(frontend.app, frontend.chat)
         frontend.switch_session(SessionChoice(Path(hello.path), attach=True))
         return ""

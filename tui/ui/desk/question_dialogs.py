@@ -4,7 +4,6 @@ stays once nobody waits for its answer."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -26,15 +25,15 @@ class Answering(Protocol):
 
     async def answer(self, to: str, answer: Answered) -> RequestOutcome: ...
 
+    def action_leave(self) -> None:
+        """Leave the question that is put unanswered."""
+
 
 class QuestionDialogs:
-    """Puts questions over `screen`. `leave` is called for one that is left unanswered, by the key
-    that leads to the desk."""
+    """Puts questions over `screen`. The key that leads to the desk leaves one unanswered."""
 
-    def __init__(
-        self, screen: ChatScreen, answering: Answering, leave: Callable[[], object]
-    ) -> None:
-        self._screen, self._answering, self._leave = screen, answering, leave
+    def __init__(self, screen: ChatScreen, answering: Answering) -> None:
+        self._screen, self._answering = screen, answering
         self._waiting: dict[str, AskedLine] = {}
         self._asked: AskedLine | None = None
         self._given = False
@@ -78,7 +77,7 @@ class QuestionDialogs:
         """Put a question until it is answered, or nobody waits for the answer."""
         app = cast("ThemedApp", self._screen.app)  # pyright: ignore[reportUnknownMemberType]
         keys = app.own_keys["desk"]
-        leave_key = LeaveKey(keys[0] if keys else "", self._leave)
+        leave_key = LeaveKey(keys[0] if keys else "", self._answering.action_leave)
         approver = ModalApprover(app, self._screen, leave_key)
         while line.number in self._waiting:
             self._given = False

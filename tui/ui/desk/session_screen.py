@@ -15,7 +15,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from tui.app.commands import find as find_command
-from tui.app.door.lines import AskedLine, Ended, Hello, OwnerNotice, SessionStatus
+from tui.app.door.lines import AskedLine, Ended, Hello, OwnerNotice, RequestOutcome, SessionStatus
 from tui.core import facts
 from tui.core.clock import Clock
 from tui.core.facts import Fact
@@ -26,6 +26,7 @@ from tui.core.text_cleaning import one_line
 from tui.desk.drafts import draft_of, keep_draft
 from tui.desk.host import DeskHost
 from tui.desk.watched_session import WatchedSession
+from tui.permissions.asked import Answered
 from tui.session.records import Record
 from tui.ui.desk.question_dialogs import QuestionDialogs
 from tui.ui.desk.session_words import busy, cut_words, is_open, place_words, state_words
@@ -62,7 +63,7 @@ _KEPT: Final = "This was typed here before and not sent."
 _HERE: Final = frozenset({"help", "quit", "find", "output", "copy"})
 """Commands about what is seen here."""
 _NOTHING: Final = "Nothing has been said in this session yet."
-_TO_RESTART: Final = "A prompt starts it again in the background"
+_TO_RESTART: Final = "Ask for anything · Esc leaves"
 _TO_SEND: Final = "Goes to the process that has the session · Esc leaves, it runs on"
 _LEAVE: Final = KeyHint("esc", "leave", "screen.stop_or_close")
 _STOP: Final = KeyHint("ctrl+c", "stop", "screen.interrupt")
@@ -124,7 +125,7 @@ class SessionScreen(ChatScreen):
         self._escape, self._interrupt = DoublePress(clock, AGAIN_S), DoublePress(clock, AGAIN_S)
         self._unkept = False
         """True once it was said that what is typed can't be kept."""
-        self._questions = QuestionDialogs(self, self.watched, self.action_leave)
+        self._questions = QuestionDialogs(self, self)
         self._going: list[str] = []
         self._draft_before: Draft | None = None
         self._countdown: Timer | None = None
@@ -217,6 +218,9 @@ class SessionScreen(ChatScreen):
 
     def ask(self, line: AskedLine) -> None:
         self._questions.ask(line)
+
+    async def answer(self, to: str, answer: Answered) -> RequestOutcome:
+        return await self.watched.answer(to, answer)
 
     def settle(self, number: str, why: str) -> None:
         self._questions.settle(number, why)
