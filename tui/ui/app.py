@@ -214,9 +214,9 @@ class HoldfastApp(ThemedApp):
     async def action_edit_prompt(self) -> None:
         """Ctrl+G: edit the prompt in the person's own editor."""
         if self.ready:
-            from tui.ui.commands.views import edit_prompt  # noqa: PLC0415 - on demand
+            from tui.ui.screens.external_programs import edit_prompt  # noqa: PLC0415 - on demand
 
-            await edit_prompt(self, self.chat)
+            await edit_prompt(self, self.chat.prompt, self.chat.notice)
 
     async def action_debug_view(self) -> None:
         """F12: every event, over the current screen; again closes it."""

@@ -17,13 +17,11 @@ from tui.app.reports import Report
 from tui.app.reports.session import copied, session_diff, status_rows
 from tui.core.facts import Overlay
 from tui.core.formatting import plural
-from tui.ui.screens.external_programs import edited, step_aside
+from tui.ui.screens.external_programs import step_aside
 
 if TYPE_CHECKING:
     from tui.app.dialog_data import ShownLine
     from tui.ui.frontend import ScreenFrontend
-    from tui.ui.screens.chat import ChatScreen
-    from tui.ui.toolkit.base_app import ThemedApp
 
 
 async def help_(frontend: ScreenFrontend, words: str) -> None:
@@ -400,22 +398,6 @@ async def drill(frontend: ScreenFrontend, faults: str) -> None:
 def _run_aside(frontend: ScreenFrontend, *words: str) -> None:
     if frontend.conversation.says_idle() and (trouble := step_aside(frontend.app, *words)):
         frontend.say(trouble, "warning")
-
-
-async def edit_prompt(app: ThemedApp, chat: ChatScreen) -> None:
-    """Ctrl+G: edit the prompt in the editor. A text that can't be read back changes nothing; nor
-    does one that an editor saved before it failed, but Up brings that."""
-    prompt = chat.prompt
-    result = await edited(app, prompt.value)
-    if result.problem:
-        hint = "Up brings its text." if result.refused else ""
-        chat.notice.say(result.problem, "error", hint=hint)
-    if result.refused:
-        prompt.past.keep(result.refused.removesuffix("\n"))
-    if result.text is not None:
-        prompt.put_whole(result.text.removesuffix("\n"))
-    await asyncio.sleep(0)
-    prompt.focus()
 
 
 _VIEWS = (

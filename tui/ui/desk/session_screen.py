@@ -359,10 +359,11 @@ class SessionScreen(ChatScreen):
 
     def action_edit_prompt(self) -> None:
         """Edit the prompt in the person's own editor."""
-        from tui.ui.commands.views import edit_prompt  # noqa: PLC0415 - on demand
+        from tui.ui.screens.external_programs import edit_prompt  # noqa: PLC0415 - on demand
 
         app = cast("ThemedApp", self.app)  # pyright: ignore[reportUnknownMemberType] - Textual's App
-        self.run_worker(edit_prompt(app, self), group="editor", exclusive=True)  # pyright: ignore[reportUnknownMemberType]
+        work = edit_prompt(app, self.prompt, self.notice)
+        self.run_worker(work, group="editor", exclusive=True)  # pyright: ignore[reportUnknownMemberType]
 
     def action_take_over(self) -> None:
         """Ctrl+T: continue the session here, in the place of the process that has it."""

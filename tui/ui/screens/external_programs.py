@@ -22,6 +22,8 @@ from tui.core.apart import folder_apart, linked_apart
 from tui.core.dataclass import dataclass
 from tui.core.errors import StorageError
 from tui.core.output_store import open_full_copy
+from tui.ui.widgets.notices import NoticeLine
+from tui.ui.widgets.prompt import Prompt
 
 Program: TypeAlias = Literal["pager", "editor"]
 
@@ -196,3 +198,18 @@ def step_aside(app: App[Any], *words: str) -> str:
 def own_command(words: Sequence[str], theme: str) -> list[str]:
     """Return a command line of this program. Modules in the current folder are never imported."""
     return [sys.executable, "-P", "-m", "tui", *words, "--theme", theme]
+
+
+async def edit_prompt(app: App[Any], prompt: Prompt, notice: NoticeLine) -> None:
+    """Ctrl+G: edit the prompt in the editor. A text that can't be read back changes nothing; nor
+    does one that an editor saved before it failed, but Up brings that."""
+    result = await edited(app, prompt.value)
+    if result.problem:
+        hint = "Up brings its text." if result.refused else ""
+        notice.say(result.problem, "error", hint=hint)
+    if result.refused:
+        prompt.past.keep(result.refused.removesuffix("\n"))
+    if result.text is not None:
+        prompt.put_whole(result.text.removesuffix("\n"))
+    await asyncio.sleep(0)
+    prompt.focus()
