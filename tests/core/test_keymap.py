@@ -69,10 +69,10 @@ def test_the_defaults_are_valid_and_each_has_a_row() -> None:
 
 
 def test_a_key_of_two_actions_is_named_with_both() -> None:
-    assert list(faults({"find": "f7", "tasks": ["f7"]})) == [
+    assert list(faults({"find": "f8", "tasks": ["f8"]})) == [
         (
             "tasks",
-            "F7 is also the key of find.",
+            "F8 is also the key of find.",
             'Give find another key, or none with find = "".',
         )
     ]

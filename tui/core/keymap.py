@@ -166,7 +166,7 @@ def faults(own: Mapping[str, str | tuple[str, ...] | list[str]]) -> Iterator[tup
         for key in keys_in(value):
             why = refusal(key)
             if why and not (name == "stop" and key in {"escape", "ctrl+c"}):
-                hint = 'Use keys such as "ctrl+k", "alt+k", "f7" or "shift+f7".'
+                hint = 'Use keys such as "ctrl+k", "alt+k", "f10" or "shift+f10".'
                 yield name, f"{shown(key)} isn't allowed: it {why}.", hint
             elif key in owners:
                 other = owners[key]

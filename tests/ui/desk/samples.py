@@ -17,12 +17,14 @@ from tests.support.clock import FakeClock
 from tests.support.desk import FakeHost
 from tests.ui.screens.driving import WIDE, until
 from tui.app.door.lines import AskedLine, State
-from tui.core.clock import timestamp
+from tui.core.clock import Clock, timestamp
+from tui.core.paths import Folders, folders
 from tui.core.questions import AnswerChoice, UserQuestion
 from tui.desk.host import DeskHost, DeskRow
 from tui.permissions.asked import Asked, AskedCall, AskedPlan, AskedQuestions
 from tui.permissions.types import Call, Decision
 from tui.ui.desk.app import DeskApp
+from tui.ui.desk.places import TakeOver
 from tui.ui.toolkit.base_app import BaseScreen
 
 NOW = FakeClock().now()
@@ -149,7 +151,9 @@ class LiveSession(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompatib
 
     DEFAULT_CSS = "LiveSession { background: $background; }"
 
-    def __init__(self, host: DeskHost, shown: DeskRow) -> None:
+    def __init__(
+        self, host: DeskHost, shown: DeskRow, _take: TakeOver, _clock: Clock, _home: Folders
+    ) -> None:
         super().__init__()
         self.host, self.shown = host, shown
 
@@ -166,7 +170,9 @@ async def desk(
     """The desk of some machines, by default this one with a day of sessions, once it lists them."""
     hosts = [FakeHost("", day())] if hosts is None else hosts
     folder = Path("/home/me/src")
-    app = DeskApp(hosts, LiveSession, folder=folder, clock=clock or FakeClock())
+    app = DeskApp(
+        hosts, folder=folder, home=folders(), opener=LiveSession, clock=clock or FakeClock()
+    )
     async with app.run_test(size=size) as pilot:
         for host in hosts:
             host.put()

@@ -51,6 +51,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
         counted.worded += 1
         return words(*args, **options)  # pyright: ignore[reportArgumentType]
 
+    monkeypatch.setattr(desk_screen, "TICK_S", 3600)  # what time alone changes is not counted
     monkeypatch.setattr(DeskList, "render_line", render_line)
     monkeypatch.setattr(desk_screen.desk_rows, "line_parts", line_parts)
     return counted

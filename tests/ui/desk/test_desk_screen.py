@@ -176,7 +176,9 @@ async def test_the_filter_finds_and_goes() -> None:
         assert FLAKY[:20] in shown
         assert "make the suite faster" in shown
         assert "release notes" not in shown
+        assert "enter list   ↑ ↓ move   esc clear" in shown
         await pilot.press("enter", "down")
+        assert "enter open" in text_of(app)
         assert at_cursor(app) == "make the suite faster"
         await pilot.press("slash", *" nothing at all", "enter")
         assert "No session matches" in text_of(app)
@@ -187,7 +189,7 @@ async def test_the_filter_finds_and_goes() -> None:
 async def test_an_empty_desk_says_how_to_start_a_session() -> None:
     async with desk([FakeHost()]) as (app, _):
         shown = text_of(app)
-    assert "Press n to start one here" in shown
+    assert "Press n to start one" in shown
     assert "n new   esc leave" in shown
 
 
@@ -240,13 +242,17 @@ async def test_a_folder_that_is_not_there_is_said_and_nothing_typed_is_lost() ->
     assert not host.started
 
 
-async def test_what_cannot_be_started_says_why() -> None:
+async def test_what_cannot_be_started_says_why_and_keeps_what_was_typed() -> None:
     host = FakeHost("", [row("a", "idle", "one", cwd="/")])
     host.refuses = SessionError("No key found.", hint="Run holdfast first.")
-    async with desk([host]) as (app, pilot):
-        await pilot.press("n", *"go", "enter")
-        await until(pilot, lambda: "No key found." in notice(app))
-        assert "Run holdfast first." in notice(app)
+    clock = ManualClock()
+    async with desk([host], clock=clock) as (app, pilot):
+        await pilot.press("n", *"go", "ctrl+j", *"on", "enter")
+        await until(pilot, lambda: "No key found. Run holdfast first." in text_of(app))
+        host.refuses = None
+        clock.advance(2)  # else Enter may still be held down
+        await pilot.press("enter")
+        await until(pilot, lambda: host.started == [("/", "go\non")])
 
 
 async def test_d_dismisses_only_what_has_ended() -> None:

@@ -27,10 +27,8 @@ def world_with(**own: str | tuple[str, ...]) -> World:
 
 
 async def test_an_own_key_works_in_the_place_of_the_default() -> None:
-    async with running(world_with(find="ctrl+t", tasks="", context=("f7", "alt+c"))) as (
-        app,
-        pilot,
-    ):
+    own = world_with(find="ctrl+t", tasks="", desk="", context=("f7", "alt+c"))
+    async with running(own) as (app, pilot):
         await pilot.press("ctrl+f")
         await pilot.pause()
         assert not app.chat.left.finding
@@ -78,11 +76,11 @@ async def test_escape_still_stops_where_stop_has_a_key_too() -> None:
 
 
 async def test_help_and_footer_name_the_own_keys() -> None:
-    world = world_with(palette="ctrl+k", sessions="", page_up="alt+up", help="f7")
+    world = world_with(palette="ctrl+k", sessions="", page_up="alt+up", help="f8")
     async with running(world) as (app, pilot):
-        assert {"ctrl+k commands", "f7 help", "f2 context"} <= set(hints(app))
+        assert {"ctrl+k commands", "f8 help", "f2 context"} <= set(hints(app))
         assert not [hint for hint in hints(app) if hint.endswith("sessions")]
-        await pilot.press("f7")
+        await pilot.press("f8")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         lines = [line.plain for line in app.screen.query_one(HelpTable).lines(100)]
         assert any(line.split()[:3] == ["Ctrl+K", "command", "palette"] for line in lines)
@@ -102,10 +100,10 @@ async def test_a_change_in_the_settings_counts_at_once() -> None:
         await pilot.press("enter")
         await until(pilot, lambda: type(app.screen).__name__ == "EditText")
         await pilot.press(
-            *"find", "space", "equals_sign", "space", *"f7", "comma", *"f10", "ctrl+s"
+            *"find", "space", "equals_sign", "space", *"f8", "comma", *"f10", "ctrl+s"
         )
-        await until(pilot, lambda: app.own_keys["find"] == ("f7", "f10"))
-        assert read(file) == {"keys": {"find": ["f7", "f10"]}}
+        await until(pilot, lambda: app.own_keys["find"] == ("f8", "f10"))
+        assert read(file) == {"keys": {"find": ["f8", "f10"]}}
 
 
 @pytest.mark.parametrize(
@@ -113,7 +111,7 @@ async def test_a_change_in_the_settings_counts_at_once() -> None:
     [
         ('find = "x"', "keys.find", "X isn't allowed: it types into the prompt."),
         ('find = "ctrl+m"', "keys.find", "Ctrl+M isn't allowed: it reaches programs as Enter."),
-        ('fnid = "f7"', "keys.fnid", "isn't an action."),
+        ('fnid = "f8"', "keys.fnid", "isn't an action."),
         ('find = "f2"', "keys.find", "F2 is also the key of context."),
         ("find = 3", "keys.find", '3 isn\'t allowed; it must be a key such as "ctrl+k"'),
     ],

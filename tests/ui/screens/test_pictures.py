@@ -15,12 +15,14 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
+import tui.ui.desk
 import tui.ui.screens
 import tui.ui.widgets
 from tests.ui.desk.test_session_snapshots import PICTURES as WATCHED
 from tests.ui.screens.driving import NARROW
 from tests.ui.screens.pictures import Picture, Stage, at_home
 from tests.ui.screens.test_context_snapshots import PICTURES as CONTEXT
+from tests.ui.screens.test_desk_snapshots import PICTURES as DESK
 from tests.ui.screens.test_panels_snapshots import PICTURES as PANELS
 from tests.ui.screens.test_prompt_snapshots import PICTURES as PROMPT
 from tests.ui.screens.test_questions_snapshots import PICTURES as QUESTIONS
@@ -31,7 +33,7 @@ from tests.ui.screens.test_welcome_snapshots import PICTURES as WELCOME
 from tui.ui.toolkit.themes import contrast
 from tui.ui.widgets.questions import Choice
 
-TOPICS = (QUESTIONS, PANELS, SESSIONS, CONTEXT, TIMELINE, TASKS, WELCOME, PROMPT, WATCHED)
+TOPICS = (QUESTIONS, PANELS, SESSIONS, DESK, CONTEXT, TIMELINE, TASKS, WELCOME, PROMPT, WATCHED)
 ELSEWHERE = {"KeysScreen", "SettingsScreen", "ConversationReader"}
 """They have their pictures in a file of their own, or are those of what derives from them."""
 LIGHT = ("daylight", "linen")
@@ -42,7 +44,7 @@ READABLE = 4.5
 
 def screens() -> Iterator[type[Screen[Any]]]:
     """Every screen of the program; a base leaves open what it is dismissed with."""
-    for package in (tui.ui.screens, tui.ui.widgets):
+    for package in (tui.ui.screens, tui.ui.desk, tui.ui.widgets):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             for found in vars(importlib.import_module(module.name)).values():
                 base = getattr(found, "__parameters__", ())
@@ -62,7 +64,9 @@ def test_every_screen_has_a_picture_in_two_themes_and_two_sizes() -> None:
     [pytest.param(SMALL, id="60x20", marks=pytest.mark.slow), pytest.param(LEAST, id="40x10")],
 )
 @pytest.mark.parametrize(
-    "picture", [*QUESTIONS.values(), *SESSIONS.values()], ids=[*QUESTIONS, *SESSIONS]
+    "picture",
+    [*QUESTIONS.values(), *SESSIONS.values(), *DESK.values()],
+    ids=[*QUESTIONS, *SESSIONS, *DESK],
 )
 async def test_every_answer_is_in_sight_on_a_small_terminal(
     picture: Picture, size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

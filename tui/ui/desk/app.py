@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -11,18 +12,29 @@ from typing import Any, Final, Protocol
 
 from textual.screen import Screen
 
+from tui.app import launch_config
+from tui.app.door.lines import Hello
+from tui.app.options.arguments import Options
 from tui.app.services import LiveSettings
 from tui.core.clock import Clock
 from tui.core.config import Config
+from tui.core.keymap import keymap_of
+from tui.core.paths import Folders
+from tui.core.plain_detection import need_terminal
+from tui.core.standard_output import print_text
 from tui.desk.host import DeskHost, DeskRow
+from tui.desk.hosts import hosts_of
+from tui.ui.desk import desk_rows
+from tui.ui.desk.attached import taking_over
 from tui.ui.desk.desk_rows import SessionKey
 from tui.ui.desk.desk_screen import DeskScreen
 from tui.ui.desk.desk_signals import DeskSignals
+from tui.ui.desk.places import TakeOver, over_desk
 from tui.ui.desk.session_screen import SessionScreen
 from tui.ui.notifications import notifier, write
 from tui.ui.terminal import SEND_AGAIN_S, TerminalStatus
 from tui.ui.toolkit import themes
-from tui.ui.toolkit.base_app import BaseScreen, ThemedApp, note_for
+from tui.ui.toolkit.base_app import BaseScreen, ThemedApp, draw_in_utf8, note_for
 from tui.ui.toolkit.key_sequencer import DoublePress
 from tui.ui.widgets.keys import APP_KEYS, DESK_KEYS, HELP, HERE, bindings
 
@@ -33,7 +45,9 @@ _ONLY_THE_CHAT: Final = "Only a session's own screen has this."
 class SessionOpener(Protocol):
     """Makes the screen that shows a session of a host live."""
 
-    def __call__(self, host: DeskHost, row: DeskRow, /) -> Screen[Any]: ...
+    def __call__(
+        self, host: DeskHost, row: DeskRow, take_over: TakeOver, clock: Clock, home: Folders, /
+    ) -> Screen[Any]: ...
 
 
 class DeskApp(ThemedApp):
@@ -41,6 +55,8 @@ class DeskApp(ThemedApp):
     begins by default; `opener` makes the screen of one session."""
 
     TITLE = "holdfast"
+    taken: Hello | None = None
+    """Who had the session that the person wants to continue in this terminal."""
     CSS_PATH = ["../app.tcss", "../screens/chat.tcss", "desk.tcss"]  # noqa: RUF012
     BINDINGS = bindings(APP_KEYS)  # pyright: ignore[reportAssignmentType]
     current: SessionKey | None = None
@@ -48,16 +64,17 @@ class DeskApp(ThemedApp):
     def __init__(
         self,
         hosts: Sequence[DeskHost],
-        opener: SessionOpener,
         *,
         folder: Path,
+        home: Folders,
+        opener: SessionOpener = over_desk,
         config: Config | None = None,
         theme: str = themes.DEFAULT_DARK,
         clock: Clock | None = None,
     ) -> None:
         super().__init__(clock=clock)
         config = config or Config()
-        self._hosts, self._make_screen = hosts, opener
+        self._hosts, self._home, self._make_screen = hosts, home, opener
         self.terminal = TerminalStatus(partial(write, self), config.terminal)
         caller = notifier(self, self.clock, self.terminal.notification, LiveSettings(config))
         self._quit = DoublePress(self.clock, QUIT_WITHIN_S)
@@ -70,10 +87,9 @@ class DeskApp(ThemedApp):
         return self.desk
 
     def on_mount(self) -> None:
-        self.takeover.leaving = self.terminal.leave
         self.heed_ends(self._signal_came)
+        self.use_terminal(self.terminal)
         self.set_interval(SEND_AGAIN_S, self.terminal.say_again)
-        self.run_worker(self.terminal.ask_tmux(), group="terminal")
 
     async def on_unmount(self) -> None:
         await asyncio.gather(*(host.close() for host in self._hosts), return_exceptions=True)
@@ -85,13 +101,19 @@ class DeskApp(ThemedApp):
     # What the desk asks
 
     def open_session(self, host: DeskHost, row: DeskRow) -> None:
-        self.push_screen(self._make_screen(host, row))
+        self.push_screen(self._make_screen(host, row, self.take_over, self.clock, self._home))
 
     def leave_desk(self) -> None:
         self.exit()
 
     def count(self, rows: Sequence[DeskRow]) -> None:
         self._signals.show(rows)
+
+    def take_over(self, hello: Hello) -> str:
+        """Leave the desk to continue a session in its place."""
+        self.taken = hello
+        self.exit()
+        return ""
 
     # Keys that work everywhere
 
@@ -169,3 +191,35 @@ class DeskApp(ThemedApp):
     def _signal_came(self, number: int) -> None:
         """Leave after a signal, or because the terminal has gone (`number` is 0)."""
         self.exit(return_code=128 + (number or signal.SIGHUP))
+
+
+def open_desk(options: Options) -> int:
+    """Run `holdfast desk` on a terminal and return the exit code.
+
+    Raises:
+        UsageError: If there is no terminal, or a host's name can't be one.
+        ConfigError: If the settings can't be read.
+    """
+    need_terminal("The desk needs a terminal.")
+    launch = launch_config.prepare(options)
+    if not sys.stderr.isatty():
+        sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one still gets the log
+    draw_in_utf8()
+    app = DeskApp(
+        hosts_of(options),
+        folder=launch.workspace.root,
+        home=launch.folders,
+        config=launch.config,
+        theme=options.screen.theme or launch.config.theme,
+    )
+    app.use_keys(keymap_of(launch.config.keys))
+    code = app.run_to_end()
+    if app.takeover.gone:
+        return code  # nobody is there to read it
+    if app.taken is not None:
+        from tui.ui.start.fullscreen_main import open_screen  # noqa: PLC0415 - once it is wanted
+
+        return open_screen(taking_over(options, app.taken), None)
+    if words := desk_rows.leaving_words(app.desk.sessions):
+        print_text(words)
+    return code

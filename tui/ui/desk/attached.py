@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,10 +24,12 @@ from tui.core.plain_detection import need_terminal
 from tui.core.standard_output import print_text
 from tui.desk.host import DeskHost
 from tui.settings import layers
+from tui.ui.desk.desk_signals import session_status
 from tui.ui.desk.session_screen import SessionScreen
 from tui.ui.desk.session_words import busy
 from tui.ui.notifications import notifier, write
-from tui.ui.terminal import SEND_AGAIN_S, State, TerminalStatus
+from tui.ui.program_status import State
+from tui.ui.terminal import SEND_AGAIN_S, TerminalStatus
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.base_app import ThemedApp, draw_in_utf8
 from tui.ui.toolkit.key_sequencer import DoublePress
@@ -45,6 +47,10 @@ Opens: TypeAlias = Callable[[Options], int]
 """Opens the session that options name on its own screen, and returns the exit code."""
 
 QUIT_WITHIN_S: Final = 2.0
+_CALLS: Final[Mapping[State, str]] = {
+    "blocked": "Needs your answer.",
+    "waiting": "Waiting for the server.",
+}
 _WATCHED: Final = next(title for title, table in HELP if table is WATCH_KEYS)
 
 
@@ -80,10 +86,9 @@ class AttachedApp(ThemedApp):
         return self.watching
 
     def on_mount(self) -> None:
-        self.takeover.leaving = self.terminal.leave
         self.heed_ends(self._signal_came)
+        self.use_terminal(self.terminal)
         self.set_interval(SEND_AGAIN_S, self.terminal.say_again)
-        self.run_worker(self.terminal.ask_tmux(), group="terminal")
 
     async def on_unmount(self) -> None:
         await self._host.close()
@@ -104,14 +109,11 @@ class AttachedApp(ThemedApp):
 
     def follow(self, hello: Hello | None, status: SessionStatus) -> None:
         """Show in the terminal's title and tab what the session does."""
-        state: State = "working" if busy(status) else "idle"
-        if status.state in {"waiting", "parked"}:
-            state = "waiting"
         name = status.title or (shorten(hello.cwd) if hello is not None else "")
-        if state == "waiting" and self.terminal.state != "waiting":
-            waits = status.state == "waiting"
-            self.notifier.need("Needs your answer." if waits else "Waiting for the server.")
-        self.terminal.show(name=name, state=state)
+        now, before = session_status(status), self.terminal.state
+        if now.state in _CALLS and before not in _CALLS:
+            self.notifier.need(_CALLS[now.state])
+        self.terminal.show_status(now, name=name)
 
     # Keys that work everywhere
 

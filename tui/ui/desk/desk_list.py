@@ -3,8 +3,8 @@ changed are drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import Protocol
 
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -14,8 +14,13 @@ from tui.desk.host import DeskRow
 from tui.ui.desk.desk_rows import DeskLine, SessionKey, key_of
 from tui.ui.widgets.row_list import Part, RowList
 
-DrawLine: TypeAlias = Callable[[DeskLine, int], Sequence[Part]]
-"""Returns a line in a width in cells."""
+
+class LinePainter(Protocol):
+    """Knows what a line shows now."""
+
+    def paint_line(self, line: DeskLine, width: int) -> Sequence[Part]:
+        """Return a line in `width` cells."""
+        ...
 
 
 class DeskList(RowList):
@@ -29,9 +34,9 @@ class DeskList(RowList):
     class FoldAsked(Message):
         """The title of a folded group was clicked."""
 
-    def __init__(self, draw: DrawLine) -> None:
+    def __init__(self, painter: LinePainter) -> None:
         super().__init__(id="rows")
-        self._paint: DrawLine = draw
+        self._painter = painter
         self._lines: Sequence[DeskLine] = ()
         self._cells: dict[tuple[str, str, str], tuple[DeskLine, int, Sequence[Part]]] = {}
         self._draw = self._parts
@@ -69,7 +74,7 @@ class DeskList(RowList):
         for index in range(top, min(self._count, top + self.size.height)):
             line = self._lines[index]
             known = self._cells.get(line.name)
-            parts = self._paint(line, width)
+            parts = self._painter.paint_line(line, width)
             if known is None or list(known[2]) != list(parts):
                 self._cells[line.name] = line, width, parts
                 self.refresh_line(index)
@@ -86,7 +91,7 @@ class DeskList(RowList):
         line = self._lines[index]
         known = self._cells.get(line.name)
         if known is None or known[1] != width or not known[0].same(line):
-            known = self._cells[line.name] = line, width, self._paint(line, width)
+            known = self._cells[line.name] = line, width, self._painter.paint_line(line, width)
         return known[2]
 
     def _place_of(self, wanted: SessionKey | None, otherwise: int) -> int:

@@ -22,9 +22,10 @@ from tui.core.text_cleaning import one_line, visible
 from tui.desk.host import DeskRow
 from tui.permissions.asked import AskedCall, AskedPlan, AskedQuestions
 from tui.tools.registry import title
-from tui.ui.desk.desk_rows import GROUPS, does_words, group_of, key_of, preview_title
-from tui.ui.widgets.conversation.items import Item
+from tui.ui.desk.desk_rows import GROUPS, RUNNING, does_words, group_of, key_of, preview_title
+from tui.ui.widgets.conversation.items import Item, ToolItem
 from tui.ui.widgets.conversation.view import ConversationView
+from tui.ui.widgets.keys import code_styled
 from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.record_items import end_of
 
@@ -47,6 +48,7 @@ class DeskPreview(Vertical):
     }
     DeskPreview #asked-text { height: auto; color: $foreground; }
     DeskPreview.-asked #asked { display: block; }
+    DeskScreen.-tall #asked { margin: 0 0 1 0; }
     DeskPreview.-alone #asked { max-height: 100%; }
     DeskPreview.-alone #preview { display: none; }
     """
@@ -96,7 +98,8 @@ class DeskPreview(Vertical):
         try:
             state = await asyncio.to_thread(_state_of, Path(row.path))
             if state != self._shown:
-                self._end(await asyncio.to_thread(end_of, Path(row.path)))
+                items = await asyncio.to_thread(end_of, Path(row.path))
+                self._end(_live(items) if group_of(row) in RUNNING else items)
             self._shown = state
             self._say(asked, alone=False)
         except (HoldfastError, OSError) as error:
@@ -123,6 +126,14 @@ class DeskPreview(Vertical):
 
     def on_conversation_view_item_selected(self, event: ConversationView.ItemSelected) -> None:
         event.stop()  # a preview is only for looking
+
+
+def _live(items: Sequence[Item]) -> Sequence[Item]:
+    """Return items of a session in which something runs: a call without a result waits or runs."""
+    for item in items:
+        if isinstance(item, ToolItem) and item.state == "interrupted":
+            item.state, item.summary = "running", ""
+    return items
 
 
 def _state_of(path: Path) -> FileState:
@@ -157,7 +168,7 @@ def asked_text(line: AskedLine) -> Content:
                 (" · high-risk" if risky else "", "$text-error"),
             )
             body = Content("" if whole else _safe(call.preview))
-            why = Content.styled(_safe(decision.reason), "$text-secondary")
+            why = code_styled(_safe(decision.reason), "$text-secondary")
             return Content("\n").join([part for part in (head, body, why) if part.plain])
         case AskedQuestions(questions, agent):
             lines = [Content.styled(_safe(agent), "$text-secondary")] if agent else []

@@ -37,6 +37,9 @@ GROUPS: Final[Mapping[Group, str]] = {
 }
 """The groups in their order, and their titles."""
 
+RUNNING: Final = frozenset[Group]({"waiting", "working", "parked"})
+"""The groups of sessions with a turn that isn't over."""
+
 _GROUP_OF: Final[Mapping[State, Group]] = {
     "waiting": "waiting",
     "working": "working",
@@ -224,7 +227,7 @@ def since_words(row: DeskRow, now: datetime) -> str:
     if then is None:
         return ""
     seconds = int((now - then).total_seconds())
-    lasts = group_of(row) in {"waiting", "working", "parked"}
+    lasts = group_of(row) in RUNNING
     return f"{max(0, seconds)} s" if lasts and seconds < 60 else age(then, now)
 
 
@@ -328,7 +331,7 @@ def _row_cells(texts: Mapping[str, str], width: int, *, hosts: bool) -> list[tup
 def desk_title(rows: Sequence[DeskRow], width: int) -> Content:
     """Return how many sessions wait, work and ended, and their cost, as far as it fits."""
     groups = grouped(rows)
-    waiting, ended = len(groups["waiting"]), groups["ended"]
+    waiting = len(groups["waiting"])
     parts: list[tuple[str, str]] = []
     if waiting:
         words = "waits" if waiting == 1 else "wait"
@@ -337,8 +340,8 @@ def desk_title(rows: Sequence[DeskRow], width: int) -> Content:
         parts.append((f"{working:,} working", "$foreground"))
     if parked := len(groups["parked"]):
         parts.append((f"{parked:,} waiting for the server", "$text-muted"))
-    if unseen := sum(not row.seen for row in ended):
-        parts.append((f"{unseen:,} ended", "$text-muted"))
+    if ended := len(groups["ended"]):
+        parts.append((f"{ended:,} ended", "$text-muted"))
     costs = [row.cost_usd for row in rows if row.cost_usd and group_of(row) != "saved"]
     if costs:
         parts.append((money(sum(costs)), "$text-muted"))
@@ -373,7 +376,7 @@ def empty_text(words: str, *, reading: bool, count: int) -> str:
         return "Looking for sessions …"
     return (
         "No sessions yet.\n\n"
-        "Press n to start one here: it works in the background and asks you on this screen.\n"
+        "Press n to start one: it works in the background and asks you here.\n"
         "Sessions that you start in other terminals appear by themselves."
     )
 
@@ -396,7 +399,7 @@ def desk_keys(row: DeskRow | None, *, waiting: int, saved: int) -> list[tuple[st
             keys.append(("a", "answer"))
         if waiting > 1 or (waiting and not row.questions):
             keys.append(("w", "next waiting"))
-        if group in {"waiting", "working", "parked"}:
+        if group in RUNNING:
             keys.append(("s", "stop"))
         if group == "ended":
             keys.append(("d", "dismiss"))
@@ -410,6 +413,10 @@ def desk_keys(row: DeskRow | None, *, waiting: int, saved: int) -> list[tuple[st
     return [*keys, ("esc", "leave")]
 
 
+FILTER_KEYS: Final = (("enter", "list"), ("↑ ↓", "move"), ("esc", "clear"))
+"""The keys while the filter is typed."""
+
+
 def attach_command(row: DeskRow) -> str:
     """Return the command that opens a session, here or on its machine."""
     return f"holdfast attach ssh://{row.host}/{row.id}" if row.host else f"holdfast attach {row.id}"
@@ -417,7 +424,7 @@ def attach_command(row: DeskRow) -> str:
 
 def leaving_words(rows: Iterable[DeskRow]) -> str:
     """Return what is said of the sessions that run on once the desk is left; "" if none does."""
-    running = sum(group_of(row) in {"waiting", "working", "parked"} for row in rows)
+    running = sum(group_of(row) in RUNNING for row in rows)
     if not running:
         return ""
     verb = "runs" if running == 1 else "run"

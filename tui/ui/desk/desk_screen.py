@@ -28,7 +28,7 @@ from tui.ui.desk.desk_list import DeskList
 from tui.ui.desk.desk_preview import DeskPreview
 from tui.ui.desk.desk_rows import DeskLine, SessionKey, key_of
 from tui.ui.desk.requests import OpenQuestion, answer, ask_owner
-from tui.ui.screens.table_screen import TableScreen
+from tui.ui.screens.table_screen import SHORT, TableScreen
 from tui.ui.screens.task_rows import SteadyText
 from tui.ui.toolkit.base_app import ThemedApp
 from tui.ui.widgets.keys import DESK_KEYS, bindings, in_rows
@@ -41,8 +41,6 @@ BROAD: Final = 150
 """Columns from which the preview is beside the list."""
 ROOMY: Final = 34
 """Rows from which the groups are set apart."""
-_SHORT: Final = 16
-_RUNNING: Final = frozenset({"waiting", "working", "parked"})
 
 
 class DeskOwner(Protocol):
@@ -89,6 +87,7 @@ class DeskScreen(TableScreen[None]):
     ) -> None:
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (BROAD, "-broad")]
+        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (SHORT, "-high"), (ROOMY, "-tall")]
         self._hosts, self._owner, self._clock = hosts, owner, clock
         self._folder = folder
         self._folded = True
@@ -98,7 +97,7 @@ class DeskScreen(TableScreen[None]):
         self._expected: SessionKey | None = None
         """A session that was started here, until it is listed."""
         self._draw_due = False
-        self._list = DeskList(self._draw_line)
+        self._list = DeskList(self)
         self._preview = DeskPreview()
 
     def compose(self) -> ComposeResult:
@@ -198,7 +197,8 @@ class DeskScreen(TableScreen[None]):
             self.set_class(bool(problems.plain), "-problem")
         self.query_one("#hosts", SteadyText).show(problems)
 
-    def _draw_line(self, line: DeskLine, width: int) -> Sequence[Part]:
+    def paint_line(self, line: DeskLine, width: int) -> Sequence[Part]:
+        """Return a line of the list, as it is now."""
         return desk_rows.line_parts(line, self._clock.now(), width, hosts=len(self._hosts) > 1)
 
     def _follow_cursor(self) -> None:
@@ -206,7 +206,9 @@ class DeskScreen(TableScreen[None]):
         groups = desk_rows.grouped(self.sessions)
         waiting, saved = len(groups["waiting"]), len(groups["saved"])
         keys = desk_rows.desk_keys(self.row, waiting=waiting, saved=saved)
-        rows = 1 if self.size.height < _SHORT else 2
+        if self.filter_field.has_focus:
+            keys = desk_rows.FILTER_KEYS
+        rows = 1 if self.size.height < SHORT else 2
         self.query_one("#keys", SteadyText).show(in_rows(keys, self.size.width - 2, rows=rows))
         self._preview.follow(self.row)
 
@@ -242,6 +244,9 @@ class DeskScreen(TableScreen[None]):
     @on(DeskList.FoldAsked)
     def _fold_clicked(self) -> None:
         self.action_fold()
+
+    def on_descendant_focus(self) -> None:
+        self._follow_cursor()
 
     def action_filter(self) -> None:
         self.add_class("-filter")
@@ -317,13 +322,13 @@ class DeskScreen(TableScreen[None]):
         from tui.ui.widgets.questions import Confirmation  # noqa: PLC0415 - on demand
 
         row = self.row
-        if row is None or desk_rows.group_of(row) not in _RUNNING:
+        if row is None or desk_rows.group_of(row) not in desk_rows.RUNNING:
             self.notice.say("Nothing runs in this session.")
             return
         name = desk_rows.title_of(row)
         sure = YesNoQuestion(
             "Stop this turn?",
-            "The session stays open; what it has done so far is saved.",
+            "What it has done so far is saved; it can go on later.",
             yes="Stop it",
             no="Cancel",
             details=(name, desk_rows.does_words(row)),
@@ -358,25 +363,28 @@ class DeskScreen(TableScreen[None]):
     @work(group="new", exclusive=True)
     async def action_new(self) -> None:
         """Start a session in the background, where and with what the person says."""
-        from tui.ui.desk.new_session import NewSessionDialog  # noqa: PLC0415 - on demand
+        from tui.ui.desk.new_session import NewSession, NewSessionDialog  # noqa: PLC0415 - on demand
 
-        row = self.row
+        row, problem = self.row, ""
         names = [host.name for host in self._hosts]
-        host = row.host if row is not None else names[0]
         cwd = row.cwd if row is not None and row.cwd else str(self._folder)
-        asked = NewSessionDialog(names, host, cwd)
-        new = await cast("App[Any]", self.app).push_screen_wait(asked)
-        if new is None:
+        draft = NewSession(row.host if row is not None else names[0], cwd, "")
+        while True:
+            asked = NewSessionDialog(names, draft, problem)
+            new = await cast("App[Any]", self.app).push_screen_wait(asked)
+            if new is None:
+                return
+            self.notice.say("Starting …")
+            target = next(one for one in self._hosts if one.name == new.host)
+            try:
+                self._expected = new.host, await target.start(new.cwd, new.prompt)
+            except HoldfastError as error:
+                self.notice.clear()
+                draft, problem = new, " ".join(filter(None, (error.message, error.hint)))
+                continue
+            self.notice.say("Started in the background.", "success")
+            self._draw()
             return
-        self.notice.say("Starting …")
-        target = next(one for one in self._hosts if one.name == new.host)
-        try:
-            self._expected = new.host, await target.start(new.cwd, new.prompt)
-        except HoldfastError as error:
-            self.refuse(error)
-            return
-        self.notice.say("Started in the background.", "success")
-        self._draw()
 
     def action_copy(self) -> None:
         """Copy the command that opens the session under the cursor in another terminal."""

@@ -75,7 +75,7 @@ class HostChoice(Widget, can_focus=True):
 
 class NewSessionDialog(Dialog[NewSession | None], AnswerPlace):
     """Dismissed with the session to start; None for Esc, which a second press confirms once
-    something was written."""
+    something was written. It begins with `draft`, which was refused for the reason `problem`."""
 
     awaited = True
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -85,31 +85,38 @@ class NewSessionDialog(Dialog[NewSession | None], AnswerPlace):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#prompt"
     DEFAULT_CSS = """
-    NewSessionDialog .label { height: 1; color: $text-muted; margin: 1 0 0 0; }
+    NewSessionDialog .label { height: 1; color: $text-muted; }
+    NewSessionDialog #folder, NewSessionDialog HostChoice { margin: 0 0 1 0; }
     NewSessionDialog #folder { padding: 0 1; background: $background; }
     NewSessionDialog AnswerField { min-height: 4; }
     NewSessionDialog #problem { height: auto; color: $text-error; margin: 1 0 0 0; display: none; }
-    NewSessionDialog.-short .label { margin: 0; }
+    NewSessionDialog.-short #folder, NewSessionDialog.-short HostChoice { margin: 0; }
     NewSessionDialog.-short #problem { margin: 0; }
     NewSessionDialog.-tiny AnswerField { min-height: 1; max-height: 3; }
     """
 
-    def __init__(self, hosts: Sequence[str], host: str, cwd: str) -> None:
+    def __init__(self, hosts: Sequence[str], draft: NewSession, problem: str = "") -> None:
         super().__init__()
-        self._hosts, self._host = hosts, host
-        self._cwd = one_line(cwd if host else shorten(Path(cwd)))
+        self._hosts, self._draft, self._problem = hosts, draft, problem
+        self._cwd = one_line(draft.cwd if draft.host else shorten(Path(draft.cwd)))
         self._warned = False
 
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), "new session", *_KEYS):
             if len(self._hosts) > 1:
                 yield Static("Machine", classes="label", markup=False)
-                yield HostChoice(self._hosts, self._host)
+                yield HostChoice(self._hosts, self._draft.host)
             yield Static("Folder", classes="label", markup=False)
             yield TextField(self._cwd, id="folder")
             yield Static("Prompt", classes="label", markup=False)
             yield AnswerField("What should it do?", id="prompt")
             yield Static("", id="problem", markup=False)
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        if self._draft.prompt:
+            self.query_one("#prompt", AnswerField).insert(self._draft.prompt)
+        self._say(self._problem)
 
     @on(HostChoice.Done)
     @on(Input.Submitted, "#folder")
@@ -142,6 +149,9 @@ class NewSessionDialog(Dialog[NewSession | None], AnswerPlace):
     @on(AnswerField.Changed)
     @on(Input.Changed)
     def _edited(self) -> None:
+        prompt = self.query_one("#prompt", AnswerField).value
+        if (self.query_one("#folder", TextField).value, prompt) == (self._cwd, self._draft.prompt):
+            return  # it only shows what it began with
         self._warned = False
         self._say("")
 

@@ -51,5 +51,4 @@ class DeskOverChat:
 
 async def show(frontend: ScreenFrontend) -> None:
     """Show the sessions of this machine."""
-    services = frontend.services
-    await DeskOverChat(frontend, [LocalHost(services.folders, services.clock)]).show()
+    await DeskOverChat(frontend, [LocalHost(frontend.services.folders)]).show()
