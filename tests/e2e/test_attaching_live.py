@@ -122,3 +122,18 @@ def test_a_session_that_is_opened_may_be_watched_instead(
         screen.wait_for("Ask for anything")
     done = until(kept, one.id, "done")
     assert done.pid == one.pid
+
+
+def test_ctrl_t_continues_the_session_in_this_terminal(
+    holdfast: Program, start: Start, kept: Folders, env: dict[str, str]
+) -> None:
+    one = start({"text": "All done."}, {"text": "Once more."})
+    until(kept, one.id, "done")
+    gone(one)
+    with attach(holdfast.work, env, one.id) as screen:
+        screen.wait_for("nobody has it open")
+        screen.type("\x14")
+        screen.wait_for("Ask for anything · / commands", "ask first")
+        screen.type("again\r")
+        screen.wait_for("Once more.")
+        assert "process" not in screen.now
