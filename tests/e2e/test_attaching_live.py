@@ -106,3 +106,34 @@ def test_an_owner_that_is_stopped_or_killed_is_named_and_its_question_closes(
         os.kill(one.pid, signal.SIGKILL)
         screen.wait_until(lambda: "its process was killed" in screen.now)
         assert "esc no" not in screen.now
+
+
+def test_a_session_that_is_opened_may_be_watched_instead(
+    holdfast: Program, start: Start, kept: Folders, env: dict[str, str]
+) -> None:
+    one = start(RUN, {"text": "It said hello."})
+    one = until(kept, one.id, "working")
+    with Terminal([*HOLDFAST, "-r", one.id], cwd=holdfast.work, env=env) as screen:
+        screen.wait_for("This session runs in the background", "Look in; it keeps running")
+        screen.press("l", lambda: "runs in the background · process" in screen.now)
+        (holdfast.work / "go").write_text("hello\n")
+        screen.wait_for("It said hello.")
+        screen.type("\x1b")
+        screen.wait_for("Ask for anything")
+    done = until(kept, one.id, "done")
+    assert done.pid == one.pid
+
+
+def test_ctrl_t_continues_the_session_in_this_terminal(
+    holdfast: Program, start: Start, kept: Folders, env: dict[str, str]
+) -> None:
+    one = start({"text": "All done."}, {"text": "Once more."})
+    until(kept, one.id, "done")
+    gone(one)
+    with attach(holdfast.work, env, one.id) as screen:
+        screen.wait_for("nobody has it open")
+        screen.type("\x14")
+        screen.wait_for("Ask for anything · / commands", "ask first")
+        screen.type("again\r")
+        screen.wait_for("Once more.")
+        assert "process" not in screen.now

@@ -16,7 +16,7 @@ from tui.core import facts
 from tui.core.messages import Usage
 from tui.core.text_cleaning import as_typed
 from tui.ui import frontend
-from tui.ui.commands import views
+from tui.ui.screens import external_programs
 from tui.ui.screens.external_programs import EditedText
 from tui.ui.screens.sessions import SessionsScreen
 from tui.ui.toolkit.key_parser import KeyParser
@@ -337,7 +337,7 @@ async def test_an_editor_that_fails_changes_nothing_and_its_text_is_kept(
     async def editor(_: object, text: str) -> EditedText:
         return EditedText(problem="vi closed with exit code 1.", refused=f"{text} and more\n")
 
-    monkeypatch.setattr(views, "edited", editor)
+    monkeypatch.setattr(external_programs, "edited", editor)
     async with running(World()) as (app, pilot):
         await pilot.press(*"draft", "ctrl+g")
         await until(pilot, lambda: "exit code 1" in app.chat.notice.text)
