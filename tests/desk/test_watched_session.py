@@ -64,7 +64,7 @@ class NotingView:
     def show(self, fact: Fact) -> None:
         self.log.append(f"fact {getattr(fact, 'text', fact.type)}")
 
-    def ask(self, line: AskedLine) -> None:
+    def asked(self, line: AskedLine) -> None:
         self.log.append(f"ask {line.number}")
 
     def settle(self, number: str, why: str) -> None:

@@ -74,7 +74,7 @@ class SessionView(Protocol):
     def show(self, fact: Fact) -> None:
         """Show what isn't in the record yet, or happens."""
 
-    def ask(self, line: AskedLine) -> None:
+    def asked(self, line: AskedLine) -> None:
         """Put a question to the person."""
 
     def settle(self, number: str, why: str) -> None:
@@ -277,7 +277,7 @@ class WatchedSession:
                 self._stale.discard(number)
                 if number not in self.questions:
                     self.questions[number] = message
-                    self._view.ask(message)
+                    self._view.asked(message)
             case Settled(number=number):
                 self._settle_all([number], ELSEWHERE)
             case RecordLines():

@@ -40,7 +40,7 @@ from tui.ui.widgets.asked_line import LineAsked
 from tui.ui.widgets.bars import KeyHint
 from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.fact_log import FactLog
-from tui.ui.widgets.keys import ONLY_ITS_OWN_KEYS, WATCH_KEYS, bindings
+from tui.ui.widgets.keys import ONLY_ITS_OWN_KEYS, WATCH_KEYS, bindings, keys_for
 from tui.ui.widgets.prompt import Prompt
 from tui.ui.widgets.record_items import restored, result_text, warm
 from tui.ui.widgets.retry_banner import RetryBanner
@@ -60,6 +60,11 @@ _COUNT_S: Final = 0.5
 _ONLY_ITS_OWN: Final = "Only the session's own screen has this."
 _OPENING: Final = "opening the session"
 _KEPT: Final = "This was typed here before and not sent."
+_OWN_KEYS: Final = tuple(
+    key
+    for key in (*ONLY_ITS_OWN_KEYS, *WATCH_KEYS)
+    if key.action not in {"", "interrupt", "screen.stop_or_close"}
+)
 _HERE: Final = frozenset({"help", "quit", "find", "output", "copy"})
 """Commands about what is seen here."""
 _NOTHING: Final = "Nothing has been said in this session yet."
@@ -216,7 +221,7 @@ class SessionScreen(ChatScreen):
             case _:
                 pass
 
-    def ask(self, line: AskedLine) -> None:
+    def asked(self, line: AskedLine) -> None:
         self._questions.ask(line)
 
     async def answer(self, to: str, answer: Answered) -> RequestOutcome:
@@ -239,12 +244,14 @@ class SessionScreen(ChatScreen):
         self._again_at = again_at
         if self._countdown is not None:
             self._countdown.resume()
+        self.show_mode()
         self._show_state()
 
     def line_back(self) -> None:
         self._again_at = None
         if self._countdown is not None:
             self._countdown.pause()
+        self.show_mode()
         self.notice.say("The line is back.", "success")
         self._state_changed()
 
@@ -301,7 +308,8 @@ class SessionScreen(ChatScreen):
     def show_mode(self, mode: Mode | None = None, allowed: int | None = None) -> None:
         """Show over the prompt where the session is open, or for whom a text is."""
         super().show_mode(mode, allowed)
-        words = place_words(self.watched.hello)
+        cut = self._again_at is not None  # then the line over the prompt needs the room
+        words = "" if cut else place_words(self.watched.hello, self.size.width)
         text, style = RECIPIENTS.get(self._to, (words, "$text-muted"))
         vim = (f"{self._vim_mode} · ", VIM_MODES[self._vim_mode]) if self._vim_mode else ""
         self.prompt_rule.right = Content.assemble(vim, (text, style))
@@ -316,7 +324,7 @@ class SessionScreen(ChatScreen):
     # Keys
 
     def takes(self, event: events.Key | events.Paste) -> bool:
-        """Take the keys that would act on the app's own session."""
+        """Take the keys that would act on the app's own session: the prompt binds them."""
         if not isinstance(event, events.Key):
             return False
         self.claim(event)
@@ -333,12 +341,10 @@ class SessionScreen(ChatScreen):
             elif in_prompt:
                 self.prompt.action_cursor_left()
             return True
-        if event.key in self._keymap["external_editor"]:
-            self.action_edit_prompt()
-            return True
-        if event.key in self._keymap["desk"]:  # the prompt's binding would open another desk
-            self.action_leave()
-            return True
+        for row in _OWN_KEYS:
+            if event.key in keys_for(row, self._keymap):
+                self.call_later(self.run_action, row.action)
+                return True
         return False
 
     async def _help(self) -> None:

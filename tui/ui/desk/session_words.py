@@ -33,6 +33,8 @@ _STATES: Final[Mapping[State, str]] = {
 }
 _SAYS_ALL: Final = frozenset[State]({"waiting", "interrupted"})
 """States whose detail says nothing that isn't on the screen."""
+_WIDE: Final = 100
+"""Columns from which there is room for the number of a process."""
 RESTARTS: Final = "nobody has it open; a prompt starts it again in the background"
 
 
@@ -69,9 +71,10 @@ def cut_words(host: str, reason: str, seconds: float) -> str:
     return f"the line{where} is cut; trying {when}{because}"
 
 
-def place_words(hello: Hello | None) -> str:
-    """Return where the session is open, for the end of the line over the prompt."""
-    if hello is None:
-        return "connecting"
-    pid = f" · process {hello.pid}" if hello.pid and hello.kind != "none" else ""
+def place_words(hello: Hello | None, width: int) -> str:
+    """Return where the session is open, for the end of the line over the prompt; "" where nobody
+    has it, which the line says. `width` is that of the screen."""
+    if hello is None or hello.kind == "none":
+        return ""
+    pid = f" · process {hello.pid}" if hello.pid and width >= _WIDE else ""
     return f"{PLACES[hello.kind]}{pid}"
