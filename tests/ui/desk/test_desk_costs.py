@@ -11,7 +11,7 @@ from textual.strip import Strip
 
 from tests.support.desk import FakeHost
 from tests.ui.desk.samples import QUESTION, ago, at_cursor, call, desk, row
-from tests.ui.screens.driving import WIDE
+from tests.ui.screens.driving import WIDE, until
 from tui.desk.host import DeskRow
 from tui.ui.desk import desk_rows, desk_screen
 from tui.ui.desk.desk_list import DeskList
@@ -63,7 +63,9 @@ def counting(counts: Counts) -> Generator[Counts]:
     yield counts
 
 
-async def settled(pilot: Pilot[None]) -> None:
+async def settled(pilot: Pilot[None], counts: Counts | None = None, least: int = 0) -> None:
+    """Let the app draw: at least so many lines, and whatever else there is."""
+    await until(pilot, lambda: counts is None or counts.drawn >= least)
     for _ in range(3):
         await pilot.pause()
 
@@ -74,7 +76,7 @@ async def test_a_key_draws_the_lines_that_the_cursor_leaves_and_reaches(counts: 
         await settled(pilot)
         with counting(counts):
             await pilot.press("down")
-            await settled(pilot)
+            await settled(pilot, counts, 2)
         assert at_cursor(app) == "work 002"
         assert counts.drawn <= 2
         assert counts.worded == 0
@@ -82,17 +84,15 @@ async def test_a_key_draws_the_lines_that_the_cursor_leaves_and_reaches(counts: 
 
 async def test_a_burst_draws_only_what_changed_and_is_in_sight(counts: Counts) -> None:
     host = busy()
-    async with desk([host], size=WIDE):
-        pass
     async with desk([host], size=WIDE) as (_, pilot):
         await settled(pilot)
         with counting(counts):
             host.put(*(streaming(number, 1) for number in range(0, SESSIONS - 2, 40)))
-            await settled(pilot)
+            await settled(pilot, counts, 1)
         assert counts.drawn == counts.worded == 1  # the others are below
         with counting(counts):
             host.put(*(streaming(number, 2) for number in range(5)))
-            await settled(pilot)
+            await settled(pilot, counts, 5)
         assert counts.drawn == counts.worded == 5
 
 
@@ -105,7 +105,7 @@ async def test_five_updates_a_second_of_twenty_sessions_cost_no_more_than_their_
         with counting(counts):
             for step in range(5):
                 host.put(*(streaming(number, step + 1) for number in range(STREAMING)))
-                await settled(pilot)
+                await settled(pilot, counts, counts.drawn + 1)
         height = WIDE[1]
         assert counts.worded <= 5 * min(STREAMING, height)
         assert counts.drawn <= 5 * min(STREAMING, height)
@@ -131,5 +131,5 @@ async def test_a_hidden_desk_draws_nothing_until_it_is_seen_again(counts: Counts
             await settled(pilot)
         assert counts.drawn == counts.worded == 0
         app.screen.dismiss(None)
-        await settled(pilot)
+        await settled(pilot, counts, 1)
         assert counts.drawn > 0
