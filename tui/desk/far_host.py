@@ -123,6 +123,8 @@ class FarHost:
         self._dial = dial or partial(dial_command, ssh_words(self._address))
         self._clock = clock or SuspendAwareClock()
         self._rows: dict[str, DeskRow] = {}
+        self._awaited: set[str] = set()
+        """The ids of rows that haven't come since it was connected."""
         self._listed: Sequence[DeskRow] = ()
         self._problem = f"Connecting to {self.name} …"
         self._far_problem = ""
@@ -278,12 +280,11 @@ class FarHost:
             await connection.close()
 
     def _gain(self, link: FarLink) -> None:
-        self._link, self._problem = link, ""
+        self._link = link
         for session in self._dismissed:
             link.send(DismissSession(session=session))
         self._dismissed.clear()
         self._tried.set()
-        self._tell()
 
     def _lose(self, problem: str) -> None:
         self._link, self._problem = None, problem
@@ -337,7 +338,9 @@ class FarHost:
     def _change(self, message: ChangedRows) -> None:
         rows = self._rows
         if message.every is not None:
+            self._awaited = {*message.every}
             rows = {id_: row for id_ in message.every if (row := rows.get(id_)) is not None}
+        self._awaited.difference_update(row.id for row in message.rows)
         for row in message.rows:
             if not _ID.match(row.id):  # it goes into commands that a person copies
                 log.warning("%s has a session with an odd id: %.200r", self.name, row.id)
@@ -349,7 +352,9 @@ class FarHost:
             rows.pop(id_, None)
         self._rows, self._listed = rows, (*rows.values(),)
         self._far_problem = f"{self.name}: {message.problem}" if message.problem else ""
-        self._tell()
+        if not self._awaited:
+            self._problem = ""
+            self._tell()
 
 
 async def _greeting(reader: asyncio.StreamReader) -> tuple[Greeting | None, bytes]:

@@ -162,7 +162,6 @@ class _Serving:
         self._pumps: dict[int, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
-        self._changed.set()
         host.follow(self._changed.set)
         self._run(self._send_rows())
 
