@@ -41,9 +41,8 @@ ABOUT_A_PAGE = 2000
 
 def question(number: str) -> AskedLine:
     """A question with a number."""
-    asked = AskedQuestions(
-        (UserQuestion(header=number, text=f"Question {number}?", choices=()),), ""
-    )
+    one = UserQuestion(header=number, text=f"Question {number}?", choices=())
+    asked = AskedQuestions((one,), "")
     return AskedLine(number=number, asked=asked)
 
 
@@ -162,6 +161,7 @@ class ScriptedMachine:
     sessions: dict[str, ScriptedSession] = field(default_factory=dict[str, ScriptedSession])
     started: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     dismissed: list[str] = field(default_factory=list[str])
+    dismissal: asyncio.Event = field(default_factory=asyncio.Event)
     problem: str = ""
     followers: list[Changed] = field(default_factory=list[Changed])
 
@@ -217,6 +217,7 @@ class ScriptedHost:
 
     async def dismiss(self, session: str) -> None:
         self._machine.dismissed.append(session)
+        self._machine.dismissal.set()
 
     async def close(self) -> None:
         self.closed = True

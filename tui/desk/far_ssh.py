@@ -35,7 +35,9 @@ _SERVE: Final = (
 )
 """For the host's sh: a shell that isn't a login shell often lacks the person's own folders."""
 _SHOWN: Final = 8192
-_END_S: Final = 0.5
+_END_S: Final = 1.0
+_ITS_END_S: Final = 5.0
+"""Seconds for ending once its input, or its output, has ended."""
 _NO_CONNECTION: Final = 255
 _NO_PROGRAM: Final = frozenset({126, 127})
 _USAGE: Final = 2
@@ -136,22 +138,24 @@ class _CommandLine:
 
     async def close(self) -> LineEnd:
         process = self._process
-        ended = self.reader.at_eof()
+        by_itself = self.reader.at_eof()
         self.writer.close()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), 10 * _END_S if ended else _END_S)
-        ended = process.returncode is not None
+        await self._ended(_ITS_END_S if by_itself else _END_S)
         for end in (process.terminate, process.kill):
             if process.returncode is None:
+                by_itself = False
                 with suppress(ProcessLookupError):
                     end()
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(process.wait(), 2 * _END_S)
+                await self._ended(_END_S)
         # Somebody else may hold its stderr open, such as a shared connection that it began.
         await asyncio.wait([self._draining], timeout=_END_S)
         self._draining.cancel()
         errors = b"".join(self._errors)[-_SHOWN:].decode("utf-8", "replace")
-        return LineEnd(process.returncode if ended else None, errors)
+        return LineEnd(process.returncode if by_itself else None, errors)
+
+    async def _ended(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), seconds)
 
 
 class Unreachable(NamedTuple):
@@ -192,8 +196,8 @@ _FAILURES: Final = (
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
         (
-            "{name} shows another key than before: it was set up anew, or somebody is in between. Ask"
-            " whoever runs it; `{typed}` says which line of known_hosts is the old key's."
+            "{name} shows another key than before: it was set up anew, or somebody is in between."
+            " Ask whoever runs it; `{typed}` says which line of known_hosts is the old key's."
         ),
         True,
     ),
@@ -205,8 +209,8 @@ _FAILURES: Final = (
     (
         r"Permission denied \([^)]*(password|keyboard-interactive)",
         (
-            "{name} needs a password. Run `{typed}` once with a shared connection (ControlMaster), or"
-            " use a key (ssh-copy-id)."
+            "{name} needs a password. Run `{typed}` once with a shared connection (ControlMaster),"
+            " or use a key (ssh-copy-id)."
         ),
         True,
     ),
