@@ -196,6 +196,7 @@ class FarHost:
     async def close(self) -> None:
         self._followers.clear()
         if self._task is not None:
+            await asyncio.sleep(0)  # what was sent just now goes out
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task

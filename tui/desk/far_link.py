@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final, Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
@@ -262,11 +261,9 @@ class FarLink:
                 beaten = now
                 self.send(Heartbeat())
 
-    async def close(self) -> None:
-        """Write no more. What waits is lost."""
-        with suppress(OSError):
-            self._writer.close()
-            await self._writer.wait_closed()
+    def close(self) -> None:
+        """Close the writing side. What waits is lost."""
+        self._writer.transport.abort()
 
 
 class _Flow:

@@ -33,7 +33,7 @@ from tui.app.door.lines import (
     to_owner,
 )
 from tui.core.clock import Clock, SuspendAwareClock
-from tui.core.errors import HoldfastError
+from tui.core.errors import HoldfastError, UsageError
 from tui.desk.far_lines import (
     CONTROL,
     MARKER,
@@ -67,11 +67,16 @@ _ROWS_URGENT: Final = 65_536
 
 def serve_stdio(home: Path, source_fd: int, out_fd: int, host: DeskHost) -> int:
     """Serve `host` to whoever is at the other end of two descriptors, until the first one ends.
-    `home` is the person's home folder. Returns an exit code.
+    `home` is the person's home folder. Returns an exit code; raises UsageError for files.
 
     The descriptors are taken over: nothing else that prints gets between the lines, and no process
     that is started from here holds the line open.
     """
+    if any(stat.S_ISREG(os.fstat(one).st_mode) for one in (source_fd, out_fd)):
+        raise UsageError(
+            "serve --stdio speaks with a desk over pipes, as ssh has them.",
+            hint="Name this machine at a desk instead: holdfast desk --host HOST",
+        )
     source = os.fdopen(os.dup(source_fd), "rb", buffering=0)
     out = os.fdopen(os.dup(out_fd), "wb", buffering=0)
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -106,7 +111,8 @@ async def _streams(
             source.close()
             return reader, writer
     else:
-        transport, flow = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, out)
+        flow = asyncio.StreamReaderProtocol(asyncio.StreamReader())
+        transport, _ = await loop.connect_write_pipe(lambda: flow, out)
         writer = asyncio.StreamWriter(transport, flow, None, loop)
     reader = asyncio.StreamReader(limit=READ_LIMIT)
     protocol = asyncio.StreamReaderProtocol(reader)
@@ -128,6 +134,8 @@ async def serve(
             version=tui.__version__, machine=socket.gethostname(), home=str(home), pid=os.getpid()
         )
         writer.write(MARKER + far_line_of(greeting))
+        with suppress(OSError):
+            await writer.drain()
         theirs = await _greeting(reader)
         if theirs is None or (theirs.protocol, theirs.lines) != (greeting.protocol, greeting.lines):
             log.info("serve: no desk of this protocol: %r", theirs)
@@ -140,7 +148,7 @@ async def serve(
             await serving.close()
     finally:
         await host.close()
-        await link.close()
+        link.close()
 
 
 async def _greeting(reader: asyncio.StreamReader) -> Greeting | None:
