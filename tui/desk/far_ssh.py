@@ -6,7 +6,6 @@ import asyncio
 import re
 import shlex
 from asyncio.subprocess import PIPE, Process
-from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple, Protocol
@@ -127,14 +126,14 @@ class _CommandLine:
         self.reader = process.stdout
         self.writer = process.stdin
         self._process = process
-        self._errors: deque[bytes] = deque(maxlen=8)
+        self._errors = b""
         self._draining = asyncio.create_task(self._drain())
 
     async def _drain(self) -> None:
         """Take what it prints as errors, so that it never waits; keep the end."""
         assert self._process.stderr is not None
         while block := await self._process.stderr.read(_SHOWN):
-            self._errors.append(block)
+            self._errors = (self._errors + block)[-_SHOWN:]
 
     async def close(self) -> LineEnd:
         process = self._process
@@ -150,7 +149,7 @@ class _CommandLine:
         # Somebody else may hold its stderr open, such as a shared connection that it began.
         await asyncio.wait([self._draining], timeout=_END_S)
         self._draining.cancel()
-        errors = b"".join(self._errors)[-_SHOWN:].decode("utf-8", "replace")
+        errors = self._errors.decode("utf-8", "replace")
         return LineEnd(process.returncode if by_itself else None, errors)
 
     async def _ended(self, seconds: float) -> None:

@@ -59,16 +59,16 @@ async def problem_of(host: FarHost) -> str:
 
 
 def begin_session(machine: Machine, turns: int, words: int, *, asks: int = 4) -> str:
-    """Start a session there that streams turns, of which one in `asks` wants to run a command.
+    """Start a session there that streams turns, of which one in `asks` wants to write a file.
     Returns its id."""
     script: list[str] = []
     for turn in range(turns):
         text = " ".join(f"t{turn}w{word}" for word in range(words))
         script.append(f'[[turn]]\ntext = "{text}"\ndelay_s = 0.4')
-        command = f"echo {turn}" if turn % asks else f"touch f{turn}"
+        run = f'{{name = "run_command", input = {{command = "echo {turn}"}}}}'
+        write = f'{{name = "write_file", input = {{path = "f{turn}", content = "x"}}}}'
         if turn < turns - 1:
-            tool = f'{{name = "run_command", input = {{command = "{command}"}}}}'
-            script.append(f"tools = [{tool}]")
+            script.append(f"tools = [{run if turn % asks else write}]")
     path = machine.folder / f"script{turns}-{words}.toml"
     path.write_text("\n".join(script))
     printed = machine.run("--bg", "--practice-script", str(path), "work through the list")
@@ -78,7 +78,7 @@ def begin_session(machine: Machine, turns: int, words: int, *, asks: int = 4) ->
 async def cuts(machine: Machine) -> None:
     """A hundred cuts while a session streams: nothing is lost, nothing done twice."""
     chance = random.Random(54)
-    id_ = begin_session(machine, turns=600, words=60)
+    id_ = begin_session(machine, turns=4000, words=60)
     host = FarHost("box")
     follower = Following(host, id_)
     prompts: list[str] = []
@@ -130,7 +130,7 @@ async def cuts(machine: Machine) -> None:
     expect(not follower.faults, f"{len(follower.faults)} faults: {follower.faults[:3]}")
     say(
         f"100 cuts: {len(records)} lines of the record all here; {len(prompts)} prompts once each;"
-        f" {len(answered)} answers done once ({touched} commands ran); {follower.checked} of"
+        f" {len(answered)} answers done once ({touched} files written); {follower.checked} of"
         f" {follower.answers} answers seen as they streamed, all whole"
     )
     await follower.close()
@@ -329,15 +329,16 @@ async def nothing_remains(machine: Machine) -> None:
             break
         await asyncio.sleep(0.1)
     expect(not _serving(machine), "it serves nobody")
-    words = [sys.executable, "-m", "tests.desk.real.desk", "none"]
-    desk = subprocess.Popen(words, cwd=TOP, stdout=subprocess.DEVNULL)
+    desk = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.desk.real.desk", "none", stdout=subprocess.DEVNULL, cwd=TOP
+    )
     for _ in range(100):
         if _serving(machine):
             break
         await asyncio.sleep(0.1)
     expect(_serving(machine), "it doesn't serve")
     desk.kill()
-    desk.wait()
+    await desk.wait()
     for _ in range(100):
         if not _serving(machine):
             break

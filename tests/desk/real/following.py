@@ -63,8 +63,13 @@ class Following:
                 await self._came.wait()
 
     def request(self, message: Request) -> None:
-        """Send a request until its outcome comes."""
+        """Send a request to the session's process until its outcome comes; to nobody else, for a
+        prompt would start another one."""
         self._requests[message.number] = message
+        if self.hello.pid:
+            self._send(message)
+
+    def _send(self, message: Request) -> None:
         if self._channel is not None:
             self._channel.send(message)
 
@@ -81,8 +86,6 @@ class Following:
                 continue
             self.questions.clear()
             self._channel.send(Watch(after=self.last))
-            for request in self._requests.values():
-                self._channel.send(request)
             try:
                 while (message := await self._channel.receive()) is not None:
                     self._take(message)
@@ -95,6 +98,8 @@ class Following:
         match message:
             case Hello():
                 self.hello = message
+                for request in self._requests.values() if message.pid else ():
+                    self._send(request)
             case RecordLines(lines=lines, afresh=afresh):
                 self.lines = [*lines] if afresh else [*self.lines, *lines]
             case RecordEnd(last=last):

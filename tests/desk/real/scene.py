@@ -137,7 +137,7 @@ class Machine:
         Path("/run/sshd").mkdir(exist_ok=True)
         for name in ("host", "other", "key"):
             make = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.place / name))
-            subprocess.run(make, check=True)
+            await asyncio.to_thread(subprocess.run, make, check=True)
         (self.place / "none").touch()
         self.know("host")
         self.program(f'PYTHONPATH={self.tree} exec {sys.executable} -P -m tui "$@"')
