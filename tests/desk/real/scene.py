@@ -9,7 +9,6 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -51,7 +50,6 @@ class Line:
         self.cuts = 0
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
         self._server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
@@ -76,7 +74,8 @@ class Line:
             return
         self._writers |= {writer, out}
         try:
-            await asyncio.gather(self._copy(reader, out), self._copy(there, writer))
+            with suppress(asyncio.CancelledError):
+                await asyncio.gather(self._copy(reader, out), self._copy(there, writer))
         finally:
             for one in (writer, out):
                 one.transport.abort()
@@ -195,22 +194,14 @@ class Machine:
         self.stop()
         await self.line.close()
 
-    def run(self, *words: str, cwd: Path | None = None) -> str:
-        """Run holdfast on the machine, as somebody there does. Returns what it prints."""
-        done = subprocess.run(
-            [str(self.bin / "holdfast"), *words],
-            cwd=cwd or self.work,
-            env=self.env,
-            check=False,
-            capture_output=True,
-            text=True,
-        )
+    def run(self, *words: str) -> str:
+        """Run holdfast on the machine, as somebody does who has signed in. Returns what it
+        prints."""
+        line = f"cd {shlex.quote(str(self.work))} && exec holdfast {shlex.join(words)}"
+        ssh = ("ssh", "-F", str(self.place / "config"), "-p", str(self.port), "box", line)
+        done = subprocess.run(ssh, check=False, capture_output=True, text=True)
         assert done.returncode == 0, f"{shlex.join(words)}: {done.stdout}{done.stderr}"
         return done.stdout
-
-    @property
-    def env(self) -> Mapping[str, str]:
-        return {**self.variables, "LANG": "C.UTF-8", "TERM": "dumb"}
 
 
 def _free_port() -> int:
