@@ -195,7 +195,7 @@ _FAILURES: Final = (
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
         (
-            "{name} shows another key than before: it was set up anew, or somebody is in between."
+            "{name} shows another key than before: it was set up again, or somebody is in between."
             " Ask whoever runs it; `{typed}` says which line of known_hosts is the old key's."
         ),
         True,

@@ -112,11 +112,16 @@ async def cuts(machine: Machine) -> None:
     before = follower.times
     await follower.until(lambda: follower.times > before)
     wanted = {f"p-{n + 1}" for n in range(len(prompts))} | {f"a-{n}" for n in answered}
+    say(f"{len(wanted - follower.outcomes.keys())} outcomes are yet to come")
     await follower.until(lambda: wanted <= follower.outcomes.keys())
     machine.run("stop", id_)
-    await follower.until(lambda: follower.hello.kind == "none" or not follower.hello.pid)
-    path = Path(follower.hello.path)
-    await follower.until(lambda: follower.lines == path.read_text().splitlines(), 30)
+    say("stopped")
+    path, before = Path(follower.hello.path), follower.times
+    machine.line.cut()
+    await follower.until(lambda: follower.times > before)
+    there = path.read_text().splitlines()
+    await follower.until(lambda: len(follower.lines) >= len(there), 30)
+    expect(follower.lines == there, f"{len(follower.lines)} lines here, {len(there)} there")
     records = [json.loads(line) for line in follower.lines]
     typed = [one for one in records if one["type"] == "user" and "typed " in json.dumps(one)]
     for text in prompts:
