@@ -1,13 +1,15 @@
 """A machine whose sessions go on by the test's command, for the line to another machine.
 
-`python -m tests.support.far_machine FOLDER` serves one on its stdin and stdout. It goes on by
-itself, and what the desk asked of it is appended to the file `asked` there, as lines.
+`python -m tests.support.far_machine FOLDER [PAGES]` serves one on its stdin and stdout: a session
+with a record and a question, and one whose record has so many pages. The answers that it got are in
+the file `ended` there, once it has ended.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import random
 import sys
 from collections import deque
 from collections.abc import Sequence
@@ -35,8 +37,6 @@ from tui.core.questions import UserQuestion
 from tui.desk.host import Changed, DeskRow
 from tui.desk.serve import serve_stdio
 from tui.permissions.asked import AskedQuestions
-
-ABOUT_A_PAGE = 2000
 
 
 def question(number: str) -> AskedLine:
@@ -225,9 +225,11 @@ class ScriptedHost:
             self._machine.followers.remove(changed)
 
 
-def main(folder: Path) -> int:
-    """Serve a machine with one session, that has a record and an open question."""
+def main(folder: Path, pages: int) -> int:
+    """Serve a machine, until its input ends."""
     machine = ScriptedMachine()
+    for page in range(pages):
+        machine.session("large").record("user", random.Random(page).randbytes(1500).hex())
     session = machine.session("abc123")
     session.record("user", "hello")
     session.ask("q1")
@@ -239,4 +241,4 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), int([*sys.argv, "0"][2])))

@@ -45,8 +45,8 @@ _HURRY: Final = 65_536
 """Bytes of urgent lines written at a time."""
 _URGENT_MOST: Final = 8 << 20
 """Bytes of urgent lines that wait: a line that can't carry even those is as good as cut."""
-_ROOM_S: Final = 0.1
-_CROWDED_S: Final = 0.3
+_ROOM_S: Final = 0.05
+_CROWDED_S: Final = 0.15
 
 Rank: TypeAlias = Literal["urgent", "in order", "mark"]
 """The place of a line among those of its channel: before those that wait; behind all; behind all,
