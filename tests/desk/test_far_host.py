@@ -119,6 +119,44 @@ async def test_large_lines_go_both_ways_in_pieces(tmp_path: Path) -> None:
         await watcher.close()
 
 
+async def test_what_is_urgent_comes_before_what_is_large(tmp_path: Path) -> None:
+    machine = ScriptedMachine()
+    session = machine.session("abc")
+    for number in range(400):
+        session.record("user", f"{number} " * 5000)
+    async with _desk(machine, tmp_path) as (host, lines, _):
+        watcher = Watcher(host, "abc")
+        await watcher.until(lambda: watcher.records)
+        line = lines.lines[0]
+        line.open.clear()
+        session.ask("q1")
+        watcher.request(GiveAnswer(number="1", to="q1", answer="yes"))
+        line.open.set()
+        await watcher.until(lambda: watcher.outcomes)
+        assert watcher.outcomes["1"].outcome == "done"
+        assert len(watcher.records) < 400
+        await watcher.until(lambda: len(watcher.records) == 400)
+        assert watcher.twice == []
+        await watcher.close()
+
+
+async def test_a_slow_line_keeps_a_session_waiting_and_not_in_memory(tmp_path: Path) -> None:
+    machine = ScriptedMachine()
+    session = machine.session("abc")
+    async with _desk(machine, tmp_path) as (host, lines, clock):
+        watcher = Watcher(host, "abc")
+        await watcher.until(watcher.live.is_set)
+        lines.lines[0].open.clear()
+        for number in range(100):
+            session.say(f"{number} " * 20_000)
+        await _pass(clock, 5)
+        assert 60 < session.channels[0].backlog < 100
+        lines.lines[0].open.set()
+        await watcher.until(lambda: len(watcher.said) == 100)
+        assert watcher.said == session.said
+        await watcher.close()
+
+
 async def test_a_session_is_started_and_dismissed_there(tmp_path: Path) -> None:
     machine = ScriptedMachine()
     async with _desk(machine, tmp_path) as (host, _, _):

@@ -136,6 +136,11 @@ class ScriptedChannel:
             self.put(asked)
         session.channels.append(self)
 
+    @property
+    def backlog(self) -> int:
+        """The messages that nobody has received."""
+        return len(self._lines)
+
     def put(self, message: FromOwner | None) -> None:
         self._lines.append(message)
         self._came.set()

@@ -57,6 +57,7 @@ _LASTING_S: Final = 300.0
 """For what only a person changes: servers lock out who fails to sign in too often."""
 _STEADY_S: Final = 10.0
 _DOUBLINGS: Final = 6
+_PRINTED: Final = 8192
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}\Z")
 
 
@@ -364,11 +365,15 @@ async def _greeting(reader: asyncio.StreamReader) -> tuple[Greeting | None, byte
     printed = b""
     try:
         async with asyncio.timeout(_GREETING_S):
-            printed = (await reader.readuntil(MARKER)).removesuffix(MARKER)
-            message = far_message_of(await reader.readuntil(b"\n"))
-            return (message if isinstance(message, Greeting) else None), printed
+            while True:
+                line = await reader.readuntil(b"\n")
+                before, marker, rest = line.partition(MARKER)
+                printed = (printed + before)[-_PRINTED:]
+                if marker:
+                    message = far_message_of(rest)
+                    return (message if isinstance(message, Greeting) else None), printed
     except asyncio.IncompleteReadError as error:
-        return None, printed or error.partial
+        return None, printed + error.partial
     except (TimeoutError, OSError, asyncio.LimitOverrunError, BrokenLineError):
         return None, printed
 

@@ -25,7 +25,6 @@ from tui.app.door.lines import (
     Hello,
     LineError,
     OwnerNotice,
-    RecordLines,
     RequestOutcome,
     SessionStatus,
     Settled,
@@ -56,11 +55,9 @@ from tui.desk.host import Channel, DeskHost, DeskRow
 log = logging.getLogger(__name__)
 
 _GREETING_S: Final = 60.0
-_RECORD_AHEAD: Final = 1 << 20
-"""Bytes of a record that wait to be sent before more of it is read."""
-_BEHIND_MOST: Final = 8 << 20
-"""Bytes of what happens in a session that wait to be sent. With more, its channel is closed: the
-desk opens it again, from the record, which has it all in fewer bytes."""
+_AHEAD: Final = 1 << 18
+"""Bytes of a channel that wait to be sent before more of it is received: a session's door closes
+on a watcher that is too far behind, and its channel then goes on from the record."""
 _ROWS: Final = 32
 _ROWS_URGENT: Final = 65_536
 
@@ -248,21 +245,15 @@ class _Serving:
             await channel.close()
 
     async def _pass_back(self, number: int, channel: Channel) -> bool:
-        """Pass the next message of a channel on. False at its end, and where it is too far behind
-        to go on."""
+        """Pass the next message of a channel on. False at its end."""
         try:
             message = await channel.receive()
         except LineError as error:
             message = OwnerNotice(text=str(error), level="warning")
         if message is None:
             return False
-        if self._link.waiting(number) > _BEHIND_MOST and not isinstance(message, RecordLines):
-            log.info("serve: channel %d is too far behind", number)
-            self._link.forget(number)
-            return False
         self._tell(number, message)
-        if isinstance(message, RecordLines):
-            await self._link.drained(number, _RECORD_AHEAD)
+        await self._link.drained(number, _AHEAD)
         return True
 
     def _tell(self, number: int, message: FromOwner) -> None:
