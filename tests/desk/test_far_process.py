@@ -7,11 +7,13 @@ import json
 import os
 import shlex
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -19,6 +21,7 @@ from tests.support.clock import PATIENCE_S
 from tests.support.watcher import Watcher
 from tui.app.door.lines import GiveAnswer, Hello
 from tui.desk.far_host import FarHost
+from tui.desk.far_lines import MARKER, Greeting, far_line_of
 from tui.desk.far_ssh import dial_command
 
 _MACHINE = [sys.executable, "-m", "tests.support.far_machine"]
@@ -66,6 +69,22 @@ async def test_what_a_shell_prints_before_is_skipped(tmp_path: Path, noise: str)
     async with _desk([*words, str(tmp_path)]) as host:
         await _until(host, lambda: host.rows)
         assert host.problem == ""
+
+
+def test_it_ends_in_order_when_nobody_reads_any_more(tmp_path: Path) -> None:
+    words = [*_MACHINE, str(tmp_path)]
+    with subprocess.Popen(words, stdin=PIPE, stdout=PIPE, stderr=PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        while not process.stdout.readline().startswith(MARKER):
+            pass
+        process.stdin.write(far_line_of(Greeting()))
+        process.stdin.flush()
+        assert b'"every"' in process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(PATIENCE_S) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
 
 
 async def test_a_killed_process_is_noticed_and_started_again(tmp_path: Path) -> None:

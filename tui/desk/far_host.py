@@ -236,9 +236,9 @@ class FarHost:
         """Wait for so long, for `retry`, or for this machine to wake up."""
         last = self._clock.monotonic()
         until = last + seconds
-        while (left := until - last) > 0:
+        while (remaining := until - last) > 0:
             waits = [
-                asyncio.create_task(self._clock.sleep(min(left, 1.0))),
+                asyncio.create_task(self._clock.sleep(min(remaining, 1.0))),
                 asyncio.create_task(self._retry.wait()),
             ]
             try:

@@ -86,7 +86,7 @@ class FarLink:
         self._received = 0
         self._receipt_due = False
         self._wake = asyncio.Event()
-        self._left = asyncio.Event()
+        self._progress = asyncio.Event()
         self._heard_at = clock.monotonic()
 
     def send(self, message: FarLine) -> None:
@@ -113,15 +113,15 @@ class FarLink:
     async def drained(self, channel: int, size: int = 0) -> None:
         """Wait until at most `size` bytes of a channel wait to be sent."""
         while self.waiting(channel) > size:
-            self._left.clear()
-            await self._left.wait()
+            self._progress.clear()
+            await self._progress.wait()
 
     def forget(self, channel: int) -> None:
         """Send and receive no more of a channel."""
         for table in (self._waiting, self._sizes, self._parts):
             table.pop(channel, None)
         self._marked.discard(channel)
-        self._left.set()
+        self._progress.set()
 
     async def run(self, take: Taken) -> str:
         """Hand each message to `take` until the line is cut. Returns why it is."""
@@ -192,7 +192,7 @@ class FarLink:
         else:
             del self._sizes[channel]
             self._marked.discard(channel)
-        self._left.set()
+        self._progress.set()
         self._flow.sent(len(piece))
         sum_ = crc32(piece)
         head = LinePiece(channel=channel, size=len(piece), crc=sum_, last=not rest)
@@ -263,7 +263,8 @@ class FarLink:
 
     def close(self) -> None:
         """Close the writing side. What waits is lost."""
-        self._writer.transport.abort()
+        if not self._writer.is_closing():  # which asyncio's pipes don't bear twice
+            self._writer.transport.abort()
 
 
 class _Flow:

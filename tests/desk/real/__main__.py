@@ -240,14 +240,14 @@ def _children(pid: int) -> list[int]:
 
 def _serving(machine: Machine) -> list[int]:
     """The processes that serve there."""
-    found: list[int] = []
+    pids: list[int] = []
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             words = (place / "cmdline").read_bytes().split(b"\0")
             home = f"HOLDFAST_HOME={machine.there}".encode()
             if b"serve" in words and home in (place / "environ").read_bytes().split(b"\0"):
-                found.append(int(place.name))
-    return found
+                pids.append(int(place.name))
+    return pids
 
 
 async def killed(machine: Machine) -> None:
