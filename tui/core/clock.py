@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Final, Protocol
+
+_BOOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Clock(Protocol):
@@ -29,6 +31,13 @@ class SystemClock:
         import asyncio  # noqa: PLC0415 - loaded by whoever waits, and nobody else needs it
 
         await asyncio.sleep(seconds)
+
+
+class SuspendAwareClock(SystemClock):
+    """The real clock, whose seconds pass while the process is stopped or the machine sleeps."""
+
+    def monotonic(self) -> float:
+        return time.clock_gettime(_BOOT)
 
 
 def timestamp(moment: datetime) -> str:

@@ -350,6 +350,15 @@ class Background(_Section, frozen=True, kw_only=True):
     ] = ""
 
 
+class DeskSettings(_Section, frozen=True, kw_only=True):
+    """The desk of many sessions."""
+
+    hosts: Annotated[
+        tuple[Name, ...],
+        "Other machines: Machines whose sessions are on the desk, by their names for ssh.",
+    ] = ()
+
+
 class TerminalSettings(_Section, frozen=True, kw_only=True):
     """Settings for what the terminal is sent beside the screen. "auto" is where it is known to
     understand."""
@@ -680,14 +689,19 @@ class ScreenKeys(ModelKeys, frozen=True, kw_only=True):
     """Has an effect only in the user's own file: it is read before any other file is opened."""
 
 
-class Config(ScreenKeys, frozen=True, kw_only=True):
-    """All settings, validated: the keys above, then the tables. `prices` is by model name, `mcp`
-    by server name."""
+class ModelTables(ScreenKeys, frozen=True, kw_only=True):
+    """The tables about the model, after the keys: a class has only so many fields."""
 
     retry: Annotated[Retry, "When a request fails"] = Retry()
     provider: Annotated[ProviderSettings, "How the server is asked"] = ProviderSettings()
     thinking: Annotated[Thinking, "The model's thinking"] = Thinking()
     cache: Annotated[Cache, "What the server keeps of a conversation"] = Cache()
+
+
+class Config(ModelTables, frozen=True, kw_only=True):
+    """All settings, validated: the keys above, then the tables. `prices` is by model name, `mcp`
+    by server name."""
+
     prune: Annotated[Prune, "Old tool results"] = Prune()
     bootstrap: Annotated[Bootstrap, "Project files in the system prompt"] = Bootstrap()
     compaction: Annotated[Compaction, "When the window fills up"] = Compaction()
@@ -699,6 +713,7 @@ class Config(ScreenKeys, frozen=True, kw_only=True):
         TerminalSettings()
     )
     background: Annotated[Background, "Sessions in the background"] = Background()
+    desk: Annotated[DeskSettings, "The desk of many sessions"] = DeskSettings()
     agents: Annotated[Agents, "Sub-agents"] = Agents()
     diagnostics: Annotated[DiagnosticSettings, "Problems in edited files"] = DiagnosticSettings()
     checkpoints: Annotated[CheckpointSettings, "Checkpoints of files"] = CheckpointSettings()

@@ -13,7 +13,7 @@ from tui.batch.cluster.engines.local import LocalEngine
 from tui.batch.cluster.engines.port import EngineError, WorkerEngine
 from tui.batch.cluster.engines.slurm import SlurmEngine, slots_of
 from tui.batch.cluster.engines.ssh import SshEngine, hosts_of
-from tui.batch.cluster.lease import SuspendAwareClock, change, read_task, ref_of
+from tui.batch.cluster.lease import change, read_task, ref_of
 from tui.batch.cluster.relay import WorkerEvents
 from tui.batch.cluster.run_in_store import stores_of
 from tui.batch.cluster.task_store import StoreError, TaskStore, whole_address
@@ -21,7 +21,7 @@ from tui.batch.cluster.worker import private_place, scratch_folder
 from tui.batch.events import EventSink
 from tui.batch.plan import RunPlan
 from tui.batch.state import PlacedRun, RunFolder
-from tui.core.clock import Clock
+from tui.core.clock import Clock, SuspendAwareClock
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout

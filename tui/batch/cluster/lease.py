@@ -21,7 +21,7 @@ import msgspec
 from tui.batch.cluster.entry import Losses, Refusal, TaskEntry
 from tui.batch.cluster.task_store import MADE, TASKS, CommitDraft, StoreError, TaskStore
 from tui.batch.cluster.workplace import TaskSnapshot
-from tui.core.clock import Clock, SystemClock
+from tui.core.clock import Clock
 from tui.core.dataclass import dataclass
 
 T = TypeVar("T")
@@ -33,14 +33,6 @@ _LARGE: Final = 1_000_000
 LOSSES_IN_ALL: Final = 10
 """Workers that it may lose at all: one that kills them after a few requests gets further each
 time."""
-_BOOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
-class SuspendAwareClock(SystemClock):
-    """The real clock, whose seconds pass while the process is stopped or the machine sleeps."""
-
-    def monotonic(self) -> float:
-        return time.clock_gettime(_BOOT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import Final
 
 from tui.batch.cluster.entry import TaskEntry, entry_of
-from tui.batch.cluster.ssh_command import ssh_command
 from tui.batch.cluster.stale_locks import remove_stale
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError, os_error_as
 from tui.core.files import locked
 from tui.core.git.door import GitError, LockedError, git
 from tui.core.late_pattern import late_pattern
+from tui.core.ssh_command import ssh_command
 from tui.session.checkpoints.scratch import remove_tree
 
 RUNS: Final = "refs/holdfast/runs/"

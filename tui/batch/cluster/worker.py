@@ -43,7 +43,6 @@ from tui.batch.cluster.lease import (
     LeaseLostError,
     LeasePace,
     StoredTask,
-    SuspendAwareClock,
     read_task,
     ref_of,
     refuse,
@@ -58,7 +57,7 @@ from tui.batch.events import BatchEvent, FromAgent, RunFinished, TaskStarted
 from tui.batch.plan import RunPlan, plan
 from tui.batch.runner import Runner
 from tui.batch.state import RunFolder
-from tui.core.clock import Clock
+from tui.core.clock import Clock, SuspendAwareClock
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import CredentialsError, HoldfastError, ProviderError, UsageError, os_error_as

@@ -18,12 +18,12 @@ from typing import Final
 
 from tui.batch.cluster.engines.port import EngineError, Life
 from tui.batch.cluster.hard_end import EXIT_STOPPED
-from tui.batch.cluster.ssh_command import ssh_command
 from tui.batch.cluster.worker import EXIT_DONE, EXIT_LOST, EXIT_REFUSED, EXIT_UNREACHABLE
 from tui.core.clock import Clock
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import UsageError, os_error_as
 from tui.core.redaction import child_environment
+from tui.core.ssh_command import ssh_command
 
 _AT_ONCE: Final = 8
 """Connections that a host is asked for in one go: sshd drops some of more than ten (MaxStartups)
