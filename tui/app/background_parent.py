@@ -76,8 +76,8 @@ _AT_START: Final = (
 )
 """The beginnings of names of variables that are read while the program is loaded, or before."""
 
-_RIGHTS: Final = ("Uid", "Gid", "Groups", "Cap", "NoNewPrivs", "Seccomp")
-_PROCESSORS: Final = ("Cpus_", "Mems_")
+_RIGHTS: Final = ("Uid", "Gid", "Cap", "NoNewPrivs", "Seccomp")
+_PLACED: Final = ("Groups", "Cpus_", "Mems_")
 """The beginnings of lines in /proc/PID/status that say what a process may do, and where."""
 _PLACES: Final = ("cgroup", "limits", "loginuid", "sessionid", "oom_score_adj", "attr/current")
 _SO_PEERPIDFD: Final = 77
@@ -212,7 +212,7 @@ def _name(process: str) -> str:
 
 def place_of(process: str) -> list[str]:
     """The rights, limits and namespaces that a process can't leave. Raises OSError."""
-    known = [*rights_of(process), *_lines_of(process, _PROCESSORS)]
+    known = [*rights_of(process), *_lines_of(process, _PLACED)]
     for name in _PLACES:
         with suppress(OSError):  # not every kernel has it
             known.append(Path("/proc", process, name).read_text())

@@ -6,7 +6,6 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from datetime import datetime
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ from tui.core.text_cleaning import one_line
 from tui.desk.far_session import far_session
 from tui.desk.host import DeskHost, DeskRow
 from tui.desk.hosts import far_host, hosts_of
+from tui.desk.local_host import LocalHost
 from tui.permissions.asked import summary_of
 
 FIRST_WORD_S: Final = 20.0
@@ -38,19 +38,21 @@ def run(options: Options) -> int:
     if options.command == "serve":
         return serve()
     if options.json or plain_detection.why(()) or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return asyncio.run(print_desk(options, hosts_of(options), SystemClock()))
-    code: int = import_module("tui.ui.desk.app").open_desk(options)
-    return code
+        hosts = hosts_of(folders(), options.opening.hosts)
+        return asyncio.run(print_desk(options, hosts, SystemClock()))
+    from tui.ui.desk.app import open_desk  # noqa: PLC0415 - on a terminal alone
+
+    return open_desk(options)
 
 
 def serve() -> int:
     """Serve this machine's sessions on standard input and output. Returns the exit code."""
+    from tui.desk.serve import serve_stdio  # noqa: PLC0415 - not for this machine's own desk
+
     home = folders()
     log.to_file(home.log)
-    serve_stdio = import_module("tui.desk.serve").serve_stdio
-    (host,) = hosts_of(Options())
-    code: int = serve_stdio(Path.home(), sys.stdin.fileno(), sys.stdout.fileno(), host)
-    return code
+    host = LocalHost(home)
+    return serve_stdio(Path.home(), sys.stdin.fileno(), sys.stdout.fileno(), host)
 
 
 def attach_far(options: Options) -> int:
@@ -58,9 +60,9 @@ def attach_far(options: Options) -> int:
     far = far_session(options.target or "")
     host = far_host(far.host)
     plain_detection.need_terminal("Looking into a session on another machine needs a terminal.")
-    open_attached = import_module("tui.ui.desk.attached").open_attached
-    code: int = open_attached(options, host, far.id, _open_here)
-    return code
+    from tui.ui.desk.attached import open_attached  # noqa: PLC0415 - on a terminal alone
+
+    return open_attached(options, host, far.id, _open_here)
 
 
 def _open_here(options: Options) -> int:
@@ -78,15 +80,15 @@ async def print_desk(options: Options, hosts: Sequence[DeskHost], clock: Clock) 
         rows = [row for host in hosts for row in host.rows]
         rows.sort(key=lambda row: row.since, reverse=True)
         rows.sort(key=lambda row: _ORDER.index(row.state))
-        problems = [(host.name or "This machine", host.problem) for host in hosts if host.problem]
+        problems = [host.problem for host in hosts if host.problem]
     finally:
         await asyncio.gather(*(host.close() for host in hosts))
     if options.json:
         print_json({"sessions": [row_to_json(row) for row in rows]})
     else:
         print_rows([row for row in rows if row.state != "saved"], clock.now())
-    for name, problem in problems:
-        note(f"{name}: {problem}")
+    for problem in problems:
+        note(problem)
     return 1 if problems else 0
 
 

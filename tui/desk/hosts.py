@@ -1,22 +1,24 @@
-"""The machines on the desk, by the options of the command line."""
+"""The machines on the desk."""
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Sequence
 
-from tui.app.options.arguments import Options
-from tui.core.paths import folders
+from tui.core.paths import Folders
 from tui.desk.host import DeskHost
 from tui.desk.local_host import LocalHost
+from tui.settings import layers
 
 
-def hosts_of(options: Options) -> list[DeskHost]:
-    """This machine first, then those that the options name. Raises UsageError for a name that is
-    no machine's."""
-    return [LocalHost(folders()), *map(far_host, dict.fromkeys(options.opening.hosts))]
+def hosts_of(home: Folders, names: Sequence[str] = ()) -> list[DeskHost]:
+    """Return this machine, then those that the person's own settings name and those of `names`.
+    Raises UsageError for a name that is no machine's, ConfigError."""
+    every = dict.fromkeys((*layers.own(home).desk.hosts, *names))
+    return [LocalHost(home), *map(far_host, every)]
 
 
 def far_host(name: str) -> DeskHost:
-    """Another machine by its name. Raises UsageError."""
-    host: DeskHost = import_module("tui.desk.far_host").FarHost(name)  # loaded by whoever needs it
-    return host
+    """Return another machine by its name. Raises UsageError."""
+    from tui.desk.far_host import FarHost  # noqa: PLC0415 - of another machine alone
+
+    return FarHost(name)

@@ -165,6 +165,12 @@ def merge(
     return LoadedSettings(msgspec.convert(merged, Config), sources, ignored, tuple(layers))
 
 
+def own(home: Folders) -> Config:
+    """The person's own settings: those of no folder count. Raises ConfigError."""
+    file = home.config_file
+    return merge((SettingsLayer("user", shorten(file), read(file)),)).config
+
+
 def read(path: Path) -> Table:
     """A TOML file as plain data; {} where there is none. Raises ConfigError."""
     try:

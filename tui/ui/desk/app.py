@@ -206,7 +206,7 @@ def open_desk(options: Options) -> int:
         sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one still gets the log
     draw_in_utf8()
     app = DeskApp(
-        hosts_of(options),
+        hosts_of(launch.folders, options.opening.hosts),
         folder=launch.workspace.root,
         home=launch.folders,
         config=launch.config,

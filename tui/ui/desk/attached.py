@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Final, TypeAlias
 
 from textual.screen import Screen
@@ -193,7 +192,7 @@ def open_attached(options: Options, host: DeskHost, session: str, opens: Opens) 
         sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one still gets the log
     draw_in_utf8()
     home = folders()
-    config = _own_settings(home)
+    config = layers.own(home)
     theme = options.screen.theme or config.theme
     app = AttachedApp(host, session, home=home, config=config, theme=theme)
     code = app.run_to_end()
@@ -216,10 +215,3 @@ def taking_over(options: Options, hello: Hello) -> Options:
     """Return the options that continue a session in the place of its owner, in its folder."""
     os.chdir(hello.cwd)
     return options.having(command="chat", target=None, resume=hello.path, attach=True)
-
-
-def _own_settings(home: Folders) -> Config:
-    """Return the person's own settings: those of no folder count."""
-    file: Path = home.config_file
-    layer = layers.SettingsLayer("user", shorten(file), layers.read(file))
-    return layers.merge((layer,), ()).config

@@ -27,7 +27,7 @@ from tui.ui.desk import desk_rows
 from tui.ui.desk.desk_list import DeskList
 from tui.ui.desk.desk_preview import DeskPreview
 from tui.ui.desk.desk_rows import DeskLine, SessionKey, key_of
-from tui.ui.desk.requests import OpenQuestion, answer, ask_owner
+from tui.ui.desk.requests import ListedQuestion, answer, ask_owner
 from tui.ui.screens.table_screen import SHORT, TableScreen
 from tui.ui.screens.task_rows import SteadyText
 from tui.ui.toolkit.base_app import ThemedApp
@@ -93,7 +93,7 @@ class DeskScreen(TableScreen[None]):
         self._folded = True
         self._reading = {host.name for host in hosts}
         """The machines that have not said anything yet."""
-        self._open: list[OpenQuestion] = []
+        self._open: list[ListedQuestion] = []
         self._expected: SessionKey | None = None
         """A session that was started here, until it is listed."""
         self._draw_due = False
@@ -292,7 +292,7 @@ class DeskScreen(TableScreen[None]):
         if row is None or not row.questions:
             self.notice.say("This session asks nothing now.")
             return
-        question = OpenQuestion(row, row.questions[0])
+        question = ListedQuestion(row, row.questions[0])
         self._open.append(question)
         try:
             app = cast("ThemedApp", self.app)

@@ -1,4 +1,4 @@
-"""F7 in the chat: the desk over it, for the sessions of this machine."""
+"""F7 in the chat: the desk over it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tui.desk.host import DeskHost, DeskRow
-from tui.desk.local_host import LocalHost
+from tui.desk.hosts import hosts_of
 from tui.ui.desk.desk_rows import SessionKey
 from tui.ui.desk.desk_screen import DeskScreen
 from tui.ui.desk.places import over_chat
@@ -50,5 +50,7 @@ class DeskOverChat:
 
 
 async def show(frontend: ScreenFrontend) -> None:
-    """Show the sessions of this machine."""
-    await DeskOverChat(frontend, [LocalHost(frontend.services.folders)]).show()
+    """Show the sessions of this machine, and of those that the settings name. Raises UsageError
+    for a name that is no machine's, ConfigError."""
+    hosts = await asyncio.to_thread(hosts_of, frontend.services.folders)
+    await DeskOverChat(frontend, hosts).show()

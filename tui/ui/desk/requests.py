@@ -45,7 +45,7 @@ _CUT: Final = "The line to the session is cut. The question is listed again if i
 
 
 @dataclass(slots=True)
-class OpenQuestion:
+class ListedQuestion:
     """A question whose dialog is open. `gone` is set once it is to close without an answer, for the
     `reason`."""
 
@@ -61,7 +61,7 @@ class OpenQuestion:
 
 
 async def answer(
-    app: ThemedApp, host: DeskHost, question: OpenQuestion, clock: Clock
+    app: ThemedApp, host: DeskHost, question: ListedQuestion, clock: Clock
 ) -> NoticeText:
     """Put a question to the person in the dialog that its session would show, and give its owner
     the answer. Returns what came of it, to be said. The dialog closes once nobody wants to know.
@@ -89,7 +89,7 @@ async def answer(
 
 
 async def _given(
-    host: DeskHost, question: OpenQuestion, given: Answered, clock: Clock
+    host: DeskHost, question: ListedQuestion, given: Answered, clock: Clock
 ) -> NoticeText:
     name = title_of(question.row)
     data = msgspec.to_builtins(given, enc_hook=str)
@@ -106,7 +106,7 @@ async def _given(
     return NoticeText(f"Answered: {name}.", "success")
 
 
-async def _settled(host: DeskHost, question: OpenQuestion) -> str:
+async def _settled(host: DeskHost, question: ListedQuestion) -> str:
     """Wait until a question is no longer open, and return why."""
     channel = await host.open(question.row.id)
     try:
