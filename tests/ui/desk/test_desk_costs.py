@@ -16,6 +16,8 @@ from tui.desk.host import DeskRow
 from tui.ui.desk import desk_rows, desk_screen
 from tui.ui.desk.desk_list import DeskList
 
+pytestmark = pytest.mark.usefixtures("painted")
+
 SESSIONS, STREAMING = 200, 20
 
 
