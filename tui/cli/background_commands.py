@@ -146,11 +146,11 @@ def attach(options: Options, home: Folders, clock: Clock) -> int:
 
 def _watch(options: Options, session: str) -> int:
     """Watch a session of this machine on the screen; `options` are those to take it over with."""
-    from tui.desk.hosts import hosts_of  # noqa: PLC0415 - not for the others
+    from tui.desk.local_host import LocalHost  # noqa: PLC0415 - not for the others
     from tui.ui.desk.attached import open_attached  # noqa: PLC0415
     from tui.ui.start.fullscreen_main import open_screen  # noqa: PLC0415
 
-    (host,) = hosts_of(Options())
+    host = LocalHost(folders())
     return open_attached(options, host, session, lambda wanted: open_screen(wanted, None))
 
 
