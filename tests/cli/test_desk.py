@@ -86,7 +86,7 @@ def test_a_machine_that_cannot_be_reached_is_named(capsys: pytest.CaptureFixture
     host = UnreachableHost()
     assert asyncio.run(print_desk(Options(), [host], SystemClock())) == 1
     said = capsys.readouterr()
-    assert said.err == "build: The line is cut.\n"
+    assert said.err == "The line is cut.\n"
     head, row = said.out.splitlines()
     assert head.split() == ["ID", "STATE", "SINCE", "COST", "TITLE", "HOST", "FOLDER"]
     assert row.startswith("far1  waiting for you")

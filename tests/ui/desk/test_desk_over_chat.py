@@ -23,10 +23,10 @@ from tui.ui.widgets.approval import ApprovalModal
 def host(monkeypatch: pytest.MonkeyPatch) -> FakeHost:
     made = FakeHost("", day())
 
-    def local_host(_: Folders) -> FakeHost:
-        return made
+    def hosts_of(_: Folders) -> list[FakeHost]:
+        return [made]
 
-    monkeypatch.setattr(over_chat, "LocalHost", local_host)
+    monkeypatch.setattr(over_chat, "hosts_of", hosts_of)
     return made
 
 

@@ -295,7 +295,7 @@ async def test_the_title_counts_those_that_wait() -> None:
     host = FakeHost("", day())
     async with desk([host]) as (app, pilot):
         assert (app.terminal.name, app.terminal.waiting, app.terminal.state) == (
-            *("desk", 2, "waiting"),
+            *("desk", 2, "blocked"),
         )
         host.rows = [one for one in host.rows if not one.questions]
         await changed(pilot, host)

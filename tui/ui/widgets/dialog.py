@@ -81,12 +81,18 @@ class AskedAbout(VerticalScroll, can_focus=False):
         self.post_message(self.InSight())
 
 
+class LeaveQuestion(Protocol):
+    """Leaves a question for later."""
+
+    def __call__(self) -> object: ...
+
+
 @dataclass(frozen=True, slots=True)
 class LeaveKey:
     """A key that leaves a question unanswered, and what then is done."""
 
     key: str
-    leave: Callable[[], object]
+    leave: LeaveQuestion
 
 
 class Beneath(Protocol):
