@@ -85,7 +85,7 @@ class Screen(Nothing):
     def add(self, item: Item, **_: Any) -> None:
         self.conversation.items.append(item)
 
-    def fill(self, items: Sequence[Item], *, again: bool = False) -> None:  # noqa: ARG002
+    def fill(self, items: Sequence[Item], *, again: bool = False) -> None:
         self.conversation.items = list(items)
 
     def work(self, phase: str, **_: Any) -> None:

@@ -23,7 +23,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from textual import events, on
