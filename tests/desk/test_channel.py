@@ -12,6 +12,7 @@ import pytest
 from tests.desk.test_local_host import QUESTION, HastyClock, entry, hello
 from tests.support.clock import FakeClock
 from tests.support.desk_world import (
+    TIME,
     chain_of,
     desk,
     home_in,
@@ -36,6 +37,7 @@ from tui.app.door.lines import (
     SendPrompt,
     SessionStatus,
     StopTurn,
+    UnsentLine,
     Watch,
 )
 from tui.app.options.arguments import Options
@@ -182,6 +184,20 @@ async def test_a_session_that_nobody_has_open_is_told_from_its_file(tmp_path: Pa
         assert (status.state, status.detail) == ("failed", "No credit.")
         before, end = await receive_until(channel, RecordEnd)
         assert (ids_in(before), end.last) == (["a", "b"], "b")
+
+
+async def test_what_its_owner_left_unsent_follows_the_record(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    path = write_session(home, "abc", chain_of("a", "b"))
+    draft = {"prompt": "typed", "queue": ["queued"], "answer": "I was", "after": 0}
+    with path.open("ab") as file:
+        file.write(Record("draft", "d", "b", TIME, draft).to_line())
+    async with desk(home) as at:
+        channel = await at.host.open("abc")
+        channel.send(Watch())
+        await receive_until(channel, RecordEnd)
+        _, work = await receive_until(channel, UnsentLine)
+        assert work == UnsentLine(texts=("queued", "typed"), answer="I was")
 
 
 class Starts:

@@ -28,6 +28,7 @@ from tui.app.door.lines import (
     SessionStatus,
     Settled,
     StopTurn,
+    UnsentLine,
     Watch,
 )
 from tui.core.clock import Clock
@@ -75,6 +76,9 @@ class NotingView:
 
     def say(self, notice: OwnerNotice) -> None:
         self.log.append(f"say {notice.text}")
+
+    def restore_unsent(self, work: UnsentLine) -> None:
+        self.log.append(f"unsent {' '.join(work.texts)}, {work.answer}")
 
     def line_cut(self, reason: str, again_at: float) -> None:
         self.log.append(f"cut {reason} until {again_at:g}")

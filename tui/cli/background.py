@@ -133,6 +133,9 @@ class BackgroundProcess:
         self, conversation: Conversation, prompt: str, attached: str, *, go_on: bool
     ) -> None:
         """Work until nothing is left to do, or somebody takes the session."""
+        frontend = conversation.frontend
+        if frontend.prompt_text.strip() == prompt.strip():  # an earlier process left it, unsent
+            frontend.put_prompt("", replace=True)
         if not go_on and await route_own(conversation, prompt, attached) == "refused":
             raise UsageError(getattr(conversation.frontend, "said", "") or "It was refused.")
         while True:

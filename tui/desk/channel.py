@@ -32,6 +32,7 @@ from tui.app.door.lines import (
     SessionStatus,
     StopTurn,
     ToOwner,
+    UnsentLine,
     Watch,
     from_owner,
     line_of,
@@ -43,6 +44,7 @@ from tui.desk.door_watch import HELLO_S, KILLED, DoorSeen
 from tui.desk.host import DeskRow
 from tui.desk.record_lines import FilePart, grown, part_after, texts
 from tui.desk.sockets import ForeignSocketError, LineProtocol, LineTaker
+from tui.session.reader import read_ends
 
 GROWTH_S: Final = 0.4
 """Seconds between two looks at a file that somebody writes who does not tell it."""
@@ -329,6 +331,7 @@ class LocalChannel:
                 await self._tell_record(None)
                 assert self._watch is not None
                 await self._tell(RecordEnd(last=self._watch.after))
+                await self._tell_unsent(row)
             elif self._part is not None:
                 await self._tell_growth()
             door = self._host.door(self.session)
@@ -384,6 +387,18 @@ class LocalChannel:
             await self._tell(OwnerNotice(text=text, level="warning"))
         self._part = part
         self._has(last or part.last)
+
+    async def _tell_unsent(self, row: DeskRow | None) -> None:
+        """Tell what an owner that has ended left unsent; one that hangs still has it."""
+        if not self._path or (row is not None and (row.problem or row.pid)):
+            return
+        try:
+            work = (await asyncio.to_thread(read_ends, Path(self._path))).unsent
+        except SessionError:
+            return  # said of the record
+        texts = tuple(text for text in (*work.queue, work.prompt) if text.strip())
+        if texts or work.answer.strip():
+            await self._tell(UnsentLine(texts=texts, answer=work.answer))
 
     async def _tell_growth(self) -> None:
         """Tell what the file has gained."""

@@ -33,6 +33,7 @@ from tui.app.door.lines import (
     SessionStatus,
     Settled,
     StopTurn,
+    UnsentLine,
     Watch,
 )
 from tui.core.clock import Clock
@@ -83,6 +84,9 @@ class SessionView(Protocol):
     def state_changed(self, status: SessionStatus) -> None: ...
 
     def say(self, notice: OwnerNotice) -> None: ...
+
+    def restore_unsent(self, work: UnsentLine) -> None:
+        """Show what an owner that has ended left unsent, after the record."""
 
     def line_cut(self, reason: str, again_at: float) -> None:
         """The line is cut, and opened again at a time of the monotonic clock."""
@@ -290,6 +294,8 @@ class WatchedSession:
                 self._tell(data)
             case FactLine():
                 pass
+            case UnsentLine():
+                self._view.restore_unsent(message)
             case OwnerNotice():
                 self._view.say(message)
             case RequestOutcome(number=number):

@@ -45,7 +45,14 @@ from tui.ui.program_status import ProgramStatus, TurnStatus, outcome_of
 from tui.ui.screens.modal_approver import ModalApprover
 from tui.ui.terminal import SEND_AGAIN_S, TerminalStatus
 from tui.ui.widgets.fact_log import FactLog
-from tui.ui.widgets.record_items import end_of, restored, result_text, warm, warm_turn
+from tui.ui.widgets.record_items import (
+    end_of,
+    restored,
+    result_text,
+    unfinished_items,
+    warm,
+    warm_turn,
+)
 
 if TYPE_CHECKING:
     from textual.worker import Worker
@@ -220,14 +227,9 @@ class ScreenFrontend:
         return agent.full_outputs if agent else Workspace(root).tool_results
 
     def show_unfinished(self, answer: str) -> None:
-        from tui.ui.widgets.conversation.items import AssistantItem, NoticeItem  # noqa: PLC0415
-
-        self.chat.add(AssistantItem(answer))
+        for item in unfinished_items(answer):
+            self.chat.add(item)
         self.renderer.last_answer = answer
-        text = (
-            "Holdfast closed here before the answer was complete. The model hasn't seen this part."
-        )
-        self.chat.add(NoticeItem(text, "warning"))
 
     def show_status(self, text: str) -> None:
         status = self.chat.status

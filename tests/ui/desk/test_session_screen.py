@@ -36,6 +36,7 @@ from tui.app.door.lines import (
     SessionStatus,
     Settled,
     StopTurn,
+    UnsentLine,
     Watch,
 )
 from tui.core import facts
@@ -87,6 +88,18 @@ async def test_the_record_and_then_the_stream_are_seen_as_at_home(size: tuple[in
         await shown(app, pilot, "make")
         channel.tell(fact(facts.TurnFinished("done")), IDLE)
         await shown(app, pilot, "idle · runs in the background")
+
+
+async def test_what_an_owner_left_unsent_is_in_the_prompt_again() -> None:
+    async with attached(prompt(1, "go on"), hello=NOBODY) as (app, pilot, channel):
+        channel.tell(UnsentLine(texts=("then the tests", "and the docs"), answer="I have just"))
+        await shown(app, pilot, "I have just")
+        await shown(app, pilot, "closed here before the answer was complete")
+        await shown(app, pilot, "Its process ended before this was sent.")
+        assert app.watching.prompt.value == "then the tests\nand the docs"
+        channel.tell(UnsentLine(texts=("then the tests", "and the docs")))
+        await pilot.pause()
+        assert app.watching.prompt.value == "then the tests\nand the docs"
 
 
 async def test_a_running_command_is_shown_with_its_time() -> None:

@@ -108,6 +108,14 @@ class RecordLines(_Line, frozen=True, tag="record_lines"):
     afresh: bool = False
 
 
+class UnsentLine(_Line, frozen=True, tag="unsent"):
+    """Work that the last owner left behind when it ended: `texts` that were typed or queued and not
+    sent, and as much of an `answer` as had streamed."""
+
+    texts: tuple[str, ...] = ()
+    answer: str = ""
+
+
 class FactLine(_Line, frozen=True, tag="fact"):
     """A fact, in full (`tui.core.facts.lines`)."""
 
@@ -176,6 +184,7 @@ FromOwner: TypeAlias = (
     | Settled
     | RecordEnd
     | RecordLines
+    | UnsentLine
     | FactLine
     | OwnerNotice
     | RequestOutcome

@@ -15,7 +15,15 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from tui.app.commands import find as find_command
-from tui.app.door.lines import AskedLine, Ended, Hello, OwnerNotice, RequestOutcome, SessionStatus
+from tui.app.door.lines import (
+    AskedLine,
+    Ended,
+    Hello,
+    OwnerNotice,
+    RequestOutcome,
+    SessionStatus,
+    UnsentLine,
+)
 from tui.core import facts
 from tui.core.clock import Clock
 from tui.core.facts import Fact
@@ -42,7 +50,7 @@ from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.fact_log import FactLog
 from tui.ui.widgets.keys import ONLY_ITS_OWN_KEYS, WATCH_KEYS, bindings, keys_for
 from tui.ui.widgets.prompt import Prompt
-from tui.ui.widgets.record_items import restored, result_text, warm
+from tui.ui.widgets.record_items import restored, result_text, unfinished_items, warm
 from tui.ui.widgets.retry_banner import RetryBanner
 
 if TYPE_CHECKING:
@@ -60,6 +68,7 @@ _COUNT_S: Final = 0.5
 _ONLY_ITS_OWN: Final = "Only the session's own screen has this."
 _OPENING: Final = "opening the session"
 _KEPT: Final = "This was typed here before and not sent."
+_LEFT_UNSENT: Final = "Its process ended before this was sent."
 _OWN_KEYS: Final = tuple(
     key
     for key in (*ONLY_ITS_OWN_KEYS, *WATCH_KEYS)
@@ -239,6 +248,16 @@ class SessionScreen(ChatScreen):
 
     def say(self, notice: OwnerNotice) -> None:
         self.notice.say(notice.text, notice.level, hint=notice.hint)
+
+    def restore_unsent(self, work: UnsentLine) -> None:
+        """Show the answer that was cut off, and put back what was typed, which is sent with the
+        next prompt."""
+        if work.answer.strip():
+            self.conversation.extend(unfinished_items(work.answer))
+        text = "\n".join(work.texts)
+        if text and text not in self.prompt.value:
+            self.prompt.put_back(text)
+            self.notice.say(_LEFT_UNSENT)
 
     def line_cut(self, reason: str, again_at: float) -> None:  # noqa: ARG002 - the session has it
         self._again_at = again_at

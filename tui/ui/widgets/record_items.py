@@ -382,6 +382,12 @@ def outputs_of(records: Iterable[Record]) -> dict[str, str]:
     }
 
 
+def unfinished_items(answer: str) -> list[Item]:
+    """Return the items for an answer that the end of its process cut off."""
+    text = "Holdfast closed here before the answer was complete. The model hasn't seen this part."
+    return [AssistantItem(answer), NoticeItem(text, "warning")]
+
+
 def result_text(records: Sequence[Record], id_: str) -> str:
     """Return the whole result of a call, as the model first got it; "" if there is none."""
     for record in reversed(records):
