@@ -18,6 +18,7 @@ from tui.core.errors import words
 from tui.core.facts import Fact
 from tui.core.formatting import local_time
 from tui.core.text_cleaning import one_line
+from tui.tools.registry import title, verb
 
 OUTPUT_CHARS: Final = 200_000
 """Characters of what a running call printed that are told again, counted from the end."""
@@ -353,14 +354,14 @@ class LiveState:
         if running:
             first = next((one for one in running if one.asked is not None), running[0]).started
             more = f" and {len(running) - 1} more" if running[1:] else ""
-            return f"{first.name} {first.label}".strip() + more
+            return f"{title(first.name, first.label)}{more}"
         match self._phase:
             case facts.TextDelta():
                 return "answering"
             case facts.ThinkingDelta():
                 return "thinking"
             case facts.ToolInputDelta(name=name):
-                return f"writing {name}"
+                return f"writing: {verb(name)}"
             case facts.RequestSent(model=model):
                 return f"waiting for {model}"
             case facts.RetryScheduled(error_class=kind, attempt=attempt, max_attempts=most):
