@@ -171,7 +171,7 @@ async def test_a_line_that_is_cut_is_opened_again_from_the_last_record() -> None
         await begin(first, prompt(1, "one"))
         first.cut()
         await until(lambda: bool(session.cut))
-        assert view.log[-1] == "cut The line was cut. until 0.5"
+        assert view.log[-1] == "cut The line is cut. until 0.5"
         clock.advance(0.5)
         second = await host.channel(2)
         assert (await second.got(Watch)).after == "r1"

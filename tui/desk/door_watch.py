@@ -376,7 +376,7 @@ class DoorWatch:
                 if now - one.since >= HELLO_S and not one.seen.problem:
                     self._say(one, problem=_unanswered(now - one.since))
             elif is_stopped(hello.pid):
-                self._say(one, problem=f"its process is suspended; {READ_ONLY} until it goes on")
+                self._say(one, problem=f"suspended; {READ_ONLY} until its process goes on")
             elif one.asked_again is not None:
                 if now - one.asked_again >= HELLO_S:
                     self._say(one, problem=_unanswered(now - one.since))

@@ -245,7 +245,8 @@ class WatchedSession:
                     self._misread(error.message)
                     continue
                 if message is None:
-                    return self._caught_up, self._host.problem or "The line was cut."
+                    where = f" to {self._host.name}" if self._host.name else ""
+                    return self._caught_up, self._host.problem or f"The line{where} is cut."
                 await self._take(message)
         finally:
             self._channel, self._met = None, False

@@ -312,7 +312,7 @@ async def test_a_cut_line_is_said_and_opened_again() -> None:
         channel.cut()
         await shown(app, pilot, "the line to ceres is cut; trying again in 1 s")
         clock.advance(0.5)
-        await shown(app, pilot, "(Connection refused")
+        await shown(app, pilot, "Connection refused; trying again in")
         await say(pilot, "later")
         await shown(app, pilot, "sending later")
         host.refuses = None

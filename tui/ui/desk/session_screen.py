@@ -305,7 +305,7 @@ class SessionScreen(ChatScreen):
         hello = self.watched.hello
         if self._again_at is not None:
             seconds = self._again_at - self.clock.monotonic()
-            words = cut_words(self.host.name, self.watched.cut, seconds)
+            words = cut_words(self.watched.cut, seconds)
             self.prompt_rule.title = Content.styled(words, "$text-warning")
         elif self._problem:
             self.prompt_rule.title = Content.styled(one_line(self._problem), "$text-warning")

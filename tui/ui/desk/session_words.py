@@ -62,13 +62,11 @@ def state_words(status: SessionStatus, hello: Hello | None, problem: str = "") -
     return words
 
 
-def cut_words(host: str, reason: str, seconds: float) -> str:
-    """Return the words for a line that is cut, and when it is tried again."""
-    where = f" to {host}" if host else ""
-    why = one_line(reason).rstrip(".")
-    because = f" ({why})" if why and why != "The line was cut" else ""
+def cut_words(reason: str, seconds: float) -> str:
+    """Return why there is no line to a session, and when it is tried again."""
+    why = one_line(reason).rstrip(".").replace("The line ", "the line ", 1)
     when = f"again in {math.ceil(seconds)} s" if seconds > 0 else "now"
-    return f"the line{where} is cut; trying {when}{because}"
+    return f"{why}; trying {when}"
 
 
 def place_words(hello: Hello | None, width: int) -> str:
