@@ -206,7 +206,10 @@ class Starts:
     def __init__(self) -> None:
         self.options: list[Options] = []
 
-    def __call__(self, home: Folders, options: Options) -> BackgroundSession:
+    def __call__(
+        self, home: Folders, options: Options, *, replaces_draft: bool = False
+    ) -> BackgroundSession:
+        assert replaces_draft
         self.options.append(options)
         return entry("abc")
 
@@ -251,7 +254,8 @@ async def test_a_prompt_is_refused_where_the_folder_is_gone(tmp_path: Path) -> N
 
 
 async def test_a_start_that_fails_refuses_the_prompt(tmp_path: Path) -> None:
-    def start(_: Folders, __: Options) -> BackgroundSession:
+    def start(_: Folders, __: Options, *, replaces_draft: bool = False) -> BackgroundSession:
+        assert replaces_draft
         raise SessionInUseError("It is open elsewhere.", hint="Close it there.")
 
     home = home_in(tmp_path)

@@ -515,7 +515,7 @@ def test_what_keeps_it_from_opening_is_said_at_once(
 
 def until_runs(kept: Folders, one: BackgroundSession) -> None:
     give_up = time.monotonic() + PATIENCE_S
-    while "run_command" not in background.find(kept, one.id, SystemClock().now()).detail:
+    while "Run " not in background.find(kept, one.id, SystemClock().now()).detail:
         assert time.monotonic() < give_up
         Event().wait(0.05)
     until_kept(kept)

@@ -262,18 +262,25 @@ def start(
     *,
     attached: str = "",
     go_on: bool = False,
+    replaces_draft: bool = False,
     tell: Callable[[str], object] = lambda _: None,
 ) -> BackgroundSession:
     """Start a process that sends the prompt of the options, with `attached` after it, or that
     continues a turn which was paused. Blocks until its session is open; raises HoldfastError
     where it could not be opened. `tell` gets what the person should know beforehand.
+    `replaces_draft`: the person has seen what an earlier process left unsent, and sends this.
 
     What it gets goes through a pipe: nothing of it is seen in the list of processes, and the key
     it looks up itself.
     """
     with os_error_as(StorageError, f"Can't use {shorten(folder_of(home))}"):
         folder_of(home).mkdir(mode=0o700, parents=True, exist_ok=True)
-    order = {"options": options_to_json(options), "attached": attached, "go_on": go_on}
+    order = {
+        "options": options_to_json(options),
+        "attached": attached,
+        "go_on": go_on,
+        "replaces_draft": replaces_draft,
+    }
     with os_error_as(HoldfastError, "Can't start a process"):
         taking, giving = _forked(home) or _spawned()
     # it may have failed before it read this; then its output says why

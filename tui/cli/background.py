@@ -100,7 +100,9 @@ class BackgroundProcess:
         self._early: list[str] = []
         """Lines from before there was a log."""
 
-    async def run(self, options: Options, attached: str, *, go_on: bool) -> None:
+    async def run(
+        self, options: Options, attached: str, *, go_on: bool, replaces_draft: bool = False
+    ) -> None:
         """Open the session, work, and record how that ended. Raises what opening it raises."""
         choice = SessionChoice(session_path(options), go_on=go_on)
         approver, opened = WaitingApprover(self._waits), False
@@ -114,6 +116,8 @@ class BackgroundProcess:
                 loop.add_signal_handler(signal.SIGUSR1, self._answer_request)
                 self._begin(conversation, options)
                 opened = True
+                if replaces_draft:
+                    conversation.frontend.put_prompt("", replace=True)
                 await self._work(conversation, options.prompt or "", attached, go_on=go_on)
                 await conversation.close(leave=not self._stopping)
             # The turn was paused, but nobody asks for the session any more.
@@ -133,9 +137,6 @@ class BackgroundProcess:
         self, conversation: Conversation, prompt: str, attached: str, *, go_on: bool
     ) -> None:
         """Work until nothing is left to do, or somebody takes the session."""
-        frontend = conversation.frontend
-        if frontend.prompt_text.strip() == prompt.strip():  # an earlier process left it, unsent
-            frontend.put_prompt("", replace=True)
         if not go_on and await route_own(conversation, prompt, attached) == "refused":
             raise UsageError(getattr(conversation.frontend, "said", "") or "It was refused.")
         while True:
@@ -364,7 +365,12 @@ def main() -> int:
     options = background.options_from_json(object_of(given.get("options")))
     options = options.having(headless=True, background=False)  # its limits, as those of -p
     process = BackgroundProcess(home, SystemClock(), report)
-    work = process.run(options, string_of(given.get("attached")), go_on=bool(given.get("go_on")))
+    work = process.run(
+        options,
+        string_of(given.get("attached")),
+        go_on=bool(given.get("go_on")),
+        replaces_draft=bool(given.get("replaces_draft")),
+    )
     try:
         asyncio.run(work)
     except HoldfastError as error:

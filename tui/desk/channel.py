@@ -397,8 +397,8 @@ class LocalChannel:
         except SessionError:
             return  # said of the record
         texts = tuple(text for text in (*work.queue, work.prompt) if text.strip())
-        if texts or work.answer.strip():
-            await self._tell(UnsentLine(texts=texts, answer=work.answer))
+        if work:
+            await self._tell(UnsentLine(texts=texts, commands=work.commands, answer=work.answer))
 
     async def _tell_growth(self) -> None:
         """Tell what the file has gained."""

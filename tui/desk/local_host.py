@@ -51,7 +51,9 @@ log = logging.getLogger(__name__)
 class ProcessStarter(Protocol):
     """Starts a background session with a prompt. Blocks; raises HoldfastError."""
 
-    def __call__(self, home: Folders, options: Options, /) -> BackgroundSession: ...
+    def __call__(
+        self, home: Folders, options: Options, /, *, replaces_draft: bool = False
+    ) -> BackgroundSession: ...
 
 
 class LocalHost:
@@ -182,7 +184,7 @@ class LocalHost:
         try:
             options = await asyncio.to_thread(self._options, session, path)
             wanted = options.having(resume=path, prompt=request.text)
-            await asyncio.to_thread(self._start_process, self.home, wanted)
+            await asyncio.to_thread(self._start_process, self.home, wanted, replaces_draft=True)
         except HoldfastError as error:
             return RequestOutcome(
                 number=number, outcome="refused", text=error.message, hint=error.hint

@@ -92,7 +92,10 @@ async def test_the_record_and_then_the_stream_are_seen_as_at_home(size: tuple[in
 
 async def test_what_an_owner_left_unsent_is_in_the_prompt_again() -> None:
     async with attached(prompt(1, "go on"), hello=NOBODY) as (app, pilot, channel):
-        channel.tell(UnsentLine(texts=("then the tests", "and the docs"), answer="I have just"))
+        texts = ("then the tests", "and the docs")
+        channel.tell(UnsentLine(texts=texts, commands=("!make",), answer="I have just"))
+        await shown(app, pilot, "Its process ended before this could run:")
+        await shown(app, pilot, "!make")
         await shown(app, pilot, "I have just")
         await shown(app, pilot, "closed here before the answer was complete")
         await shown(app, pilot, "Its process ended before this was sent.")

@@ -14,7 +14,7 @@ from tests.support.desk import FakeChannel, FakeHost
 from tests.ui.desk.watching import NOBODY, OWNER, WORKING, answer, begin, fact, line, prompt
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of
-from tui.app.door.lines import AskedLine, FromOwner, Hello, SessionStatus
+from tui.app.door.lines import AskedLine, FactLine, FromOwner, Hello, SessionStatus
 from tui.core import facts
 from tui.core.paths import Folders
 from tui.permissions.asked import AskedCall
@@ -83,6 +83,8 @@ def session(
             channel.tell(*comes)
             await until(pilot, lambda: bool(app.watching.watched.branch))
             await until(pilot, lambda: isinstance(app.screen, on_top))
+            told = sum(isinstance(one, FactLine) for one in comes)
+            await until(pilot, lambda: app.watching.fact_log.version >= told)
             if then is not None:
                 then(machine)
             await pilot.pause()

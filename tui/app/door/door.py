@@ -12,7 +12,7 @@ import logging
 import os
 import socket
 from collections.abc import Awaitable, Sequence
-from typing import Any, Final, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 import msgspec
 
@@ -34,12 +34,14 @@ from tui.app.door.lines import (
     to_owner,
 )
 from tui.app.door.live_state import joined
-from tui.app.door.peer import RefusedPeerError, admit
 from tui.app.door.sockets import DoorListener
 from tui.core import facts
 from tui.core.dataclass import dataclass
 from tui.core.facts import Fact
 from tui.core.facts.lines import plain_of
+
+if TYPE_CHECKING:
+    from tui.app.door.peer import RefusedPeerError
 
 log = logging.getLogger(__name__)
 
@@ -194,6 +196,8 @@ class Door:
     # Connections
 
     def _accept(self) -> None:
+        from tui.app.door.peer import RefusedPeerError, admit  # noqa: PLC0415 - once somebody comes
+
         try:
             connection = self._listener.accept()
         except OSError:

@@ -110,9 +110,11 @@ class RecordLines(_Line, frozen=True, tag="record_lines"):
 
 class UnsentLine(_Line, frozen=True, tag="unsent"):
     """Work that the last owner left behind when it ended: `texts` that were typed or queued and not
-    sent, and as much of an `answer` as had streamed."""
+    sent, the person's own `commands` that did not run, and as much of an `answer` as had streamed.
+    Whoever sends a prompt then sends it in the place of all that."""
 
     texts: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
     answer: str = ""
 
 

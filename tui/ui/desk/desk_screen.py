@@ -189,6 +189,8 @@ class DeskScreen(TableScreen[None]):
         )
         if self.has_class("-empty") != bool(empty) or empty:
             self.show_empty(empty)
+            if self.focused in {None, self._list}:  # what isn't shown has no focus
+                self.set_focus(None if empty else self._list)
         self._follow_cursor()
 
     def _show_problems(self) -> None:

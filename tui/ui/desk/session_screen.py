@@ -46,6 +46,7 @@ from tui.ui.toolkit.base_app import ThemedApp
 from tui.ui.toolkit.key_sequencer import DoublePress
 from tui.ui.widgets.asked_line import LineAsked
 from tui.ui.widgets.bars import KeyHint
+from tui.ui.widgets.conversation.items import NoticeItem
 from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.fact_log import FactLog
 from tui.ui.widgets.keys import ONLY_ITS_OWN_KEYS, WATCH_KEYS, bindings, keys_for
@@ -68,6 +69,7 @@ _COUNT_S: Final = 0.5
 _ONLY_ITS_OWN: Final = "Only the session's own screen has this."
 _OPENING: Final = "opening the session"
 _KEPT: Final = "This was typed here before and not sent."
+_NOT_RUN: Final = "Its process ended before this could run:"
 _LEFT_UNSENT: Final = "Its process ended before this was sent."
 _OWN_KEYS: Final = tuple(
     key
@@ -254,6 +256,9 @@ class SessionScreen(ChatScreen):
         next prompt."""
         if work.answer.strip():
             self.conversation.extend(unfinished_items(work.answer))
+        if work.commands:
+            commands = "\n".join(work.commands)
+            self.conversation.extend([NoticeItem(_NOT_RUN, "warning", commands, folded=False)])
         text = "\n".join(work.texts)
         if text and text not in self.prompt.value:
             self.prompt.put_back(text)

@@ -435,7 +435,7 @@ TASK_KEYS = (
 )
 
 WATCH_KEYS = (
-    _own("send", "", "Enter", "send the prompt to the process that has the session"),
+    _own("send", "", "Enter", "send the prompt to the session's process"),
     _own("stop", "screen.stop_or_close", "Esc", "close what is open, or leave; it runs on"),
     Key("ctrl+c", "interrupt", "Ctrl+C", "stop its turn · clear · press twice to leave"),
     Key("ctrl+t", "take_over", "Ctrl+T", "continue the session in this terminal"),
