@@ -14,6 +14,7 @@ from typing import Final
 from tui.core.config import CheckerSettings
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
+from tui.keeper.mark import marked
 from tui.tools.lsp.base import CHECK_S, Checker, CheckerPlace, FileEdit, within
 from tui.tools.lsp.problems import Problem, in_changed_lines, new_problems, of_linter
 
@@ -90,9 +91,10 @@ class Linter(Checker):
         """Return the command's output about a file. Raises TimeoutError, OSError, HoldfastError."""
         place = self.place
         words = [word.replace(FILE, str(path)) for word in self.words]
-        command = await place.sandbox.command(words, place.environment)
+        root, env = place.workspace.root, place.environment
+        command = await place.sandbox.command(words, env)
         process = await asyncio.create_subprocess_exec(
-            *command, cwd=place.workspace.root, env=dict(place.environment),
+            *marked(command, env, root), cwd=root, env=dict(env),
             stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, start_new_session=True,
         )  # fmt: skip
         try:
