@@ -405,7 +405,7 @@ async def test_text_from_outside_steers_nothing() -> None:
         facts.Parked("9999-12-31T23:59:59-12:00", ""),
         facts.Parked("2026-11-21T09:00:00", ""),
         facts.Parked("no time", ""),
-        facts.ContextMeasured(2**62, 1, 0, 1, {}, 0, cache_share=1e308),
+        facts.ContextMeasured(2**62, 1, 0, 1, {}, cache_share=1e308),
         facts.ContextChanged(({"call_id": "t1"},)),
         facts.FilesChanged(({"path": 7},), ""),
         facts.SourcesCited(({},)),

@@ -14,7 +14,6 @@ from typing import Final
 from tui.core.config import CheckerSettings
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
-from tui.keeper.mark import marked
 from tui.tools.lsp.base import CHECK_S, Checker, CheckerPlace, FileEdit, within
 from tui.tools.lsp.problems import Problem, in_changed_lines, new_problems, of_linter
 
@@ -89,6 +88,8 @@ class Linter(Checker):
 
     async def _run(self, path: Path) -> str:
         """Return the command's output about a file. Raises TimeoutError, OSError, HoldfastError."""
+        from tui.keeper.mark import marked  # noqa: PLC0415 - with a linter
+
         place = self.place
         words = [word.replace(FILE, str(path)) for word in self.words]
         root, env = place.workspace.root, place.environment
