@@ -99,6 +99,7 @@ class SessionScreen(ChatScreen):
     screen opened.
     """
 
+    shows_others = True
     BINDINGS: ClassVar[list[BindingType]] = [  # pyright: ignore[reportIncompatibleVariableOverride]
         *bindings(ONLY_ITS_OWN_KEYS),
         *bindings(WATCH_KEYS),
@@ -184,6 +185,10 @@ class SessionScreen(ChatScreen):
                 self.notice.say(why, "error", hint="Copy it; the next try leaves without it.")
             return not first
         return True
+
+    @property
+    def name_of_session(self) -> str:
+        return self.watched.status.title or self.session
 
     # What the session shows: SessionView
 
