@@ -32,6 +32,7 @@ from tui.app.door.lines import (
     Watch,
     line_of,
 )
+from tui.app.door.owner import SessionDoor
 from tui.app.door.sockets import DoorListener, connected, folder_of
 from tui.core import facts
 from tui.core.errors import StorageError
@@ -220,6 +221,26 @@ async def test_a_request_that_comes_twice_before_its_outcome_is_answered_to_both
             each.send(SendPrompt(number="n1", text="hi"))
         for each in (one, other):
             assert (await each.until(RequestOutcome)).outcome == "sent"
+
+
+async def test_a_flood_of_wishes_to_watch_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with owned(tmp_path, say("one")) as session:
+        starts = 0
+        start = SessionDoor.start
+
+        def counted(self: SessionDoor) -> WatchStart:
+            nonlocal starts
+            starts += 1
+            return start(self)
+
+        monkeypatch.setattr(SessionDoor, "start", counted)
+        one = await session.watcher()
+        one.writer.write(line_of(Watch()) * 5000)
+        assert (await one.ask(SendPrompt, text="hi")).outcome == "sent"
+        await one.until_fact(facts.TurnFinished)
+        assert starts < 50
 
 
 async def test_a_flood_of_requests_is_refused_and_holds_up_nothing(

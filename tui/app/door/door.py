@@ -253,7 +253,8 @@ class Door:
             watcher.write(_line(RequestOutcome(number="", outcome="refused", text=error.message)))
             return
         if isinstance(message, Watch):
-            self.watch(watcher)
+            if not watcher.begins:  # else what it asks for is about to come
+                self.watch(watcher)
             return
         number, digest = message.number, sha256(line_of(message)).digest()
         known = self._requests.get(number)
@@ -376,6 +377,11 @@ class Watcher(asyncio.Protocol):
         self.watching, self._start = True, start
         self.known = KnownFacts(start.known)
         self._held, self._held_size = [b"".join(map(_line, start.messages))], 0
+
+    @property
+    def begins(self) -> bool:
+        """True while the begin of the conversation is held back."""
+        return self._start is not None
 
     def release(self, start: WatchStart, first: bytes) -> None:
         """Send what was held back, after `first`; unless the conversation began anew meanwhile."""
