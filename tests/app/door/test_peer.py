@@ -132,7 +132,8 @@ async def test_the_programs_own_desk_shows_a_command_nothing(tmp_path: Path, dae
         code = (
             "import asyncio, sys; from pathlib import Path; from tui.core.paths import Folders; "
             "from tui.cli.desk import print_desk; from tui.desk.local_host import LocalHost; "
-            "from tui.core.clock import SystemClock; from tui.app.options.arguments import Options; "
+            "from tui.core.clock import SystemClock; "
+            "from tui.app.options.arguments import Options; "
             f"host = LocalHost(Folders(*map(Path, {places!r}))); "
             "asyncio.run(print_desk(Options(json=True), [host], SystemClock()))"
         )
