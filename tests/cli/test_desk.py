@@ -12,7 +12,7 @@ from tests.support.desk_world import TIME, chain_of, home_in, write_session
 from tests.support.owner import owner_process
 from tui.app.options.arguments import Options
 from tui.cli import main
-from tui.cli.desk import print_desk
+from tui.cli.desk import print_desk, print_rows
 from tui.core.clock import SystemClock
 from tui.core.errors import UsageError
 from tui.core.paths import folders
@@ -57,6 +57,14 @@ def test_the_desk_without_a_terminal_is_a_table(
     assert head.split() == ["ID", "STATE", "SINCE", "COST", "TITLE", "FOLDER"]
     assert row.split()[:2] == ["xyz", "idle"]
     assert "session xyz" in row
+
+
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+14:00", "x"])
+def test_a_time_that_no_clock_has_ends_nothing(
+    time: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_rows([DeskRow(id="far1", since=time, started=time)], SystemClock().now())
+    assert capsys.readouterr().out.splitlines()[1].split()[:3] == ["far1", "saved", "now"]
 
 
 class UnreachableHost:

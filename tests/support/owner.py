@@ -160,7 +160,7 @@ class FakeOwner:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.refusal:
             refused = RequestOutcome(number="", outcome="refused", text=self.refusal)
-            writer.write(line_of(refused))
+            writer.write(line_of(Hello(pid=os.getpid())) + line_of(refused))
             writer.close()
             return
         self._peers[writer] = False

@@ -17,7 +17,7 @@ from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
 from tui.core.files import read_small
 from tui.core.redaction import child_environment
-from tui.keeper.mark import mark
+from tui.keeper.mark import marked
 from tui.settings.hook_files import NO_BYTECODE, PLUGIN_ROOT, Hook
 from tui.tools.process import shell
 
@@ -74,7 +74,7 @@ class HookProcess:
             environment |= {PLUGIN_ROOT: str(self.hook.plugin), NO_BYTECODE: "1"}
         try:
             process = await asyncio.create_subprocess_exec(
-                *self._words(),
+                *marked(self._words(), environment, self.root),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -84,7 +84,6 @@ class HookProcess:
             )
         except (OSError, ValueError) as error:
             return "failed", f"can't run: {getattr(error, 'strerror', '') or error}"
-        mark(process.pid)
         try:
             async with asyncio.timeout(self.limit):
                 problem = await self._communicate(process, given)
@@ -151,8 +150,7 @@ async def exported(script: str, root: Path) -> dict[str, str]:
     given = child_environment() | {"CLAUDE_PROJECT_DIR": str(root)}
     line = f"set -a; . /dev/stdin >/dev/null; {shutil.which('env') or 'env'} -0"
     process = await asyncio.create_subprocess_exec(
-        *shell(),
-        line,
+        *marked([*shell(), line], given, root),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

@@ -20,7 +20,7 @@ import stat
 import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import MAXYEAR, UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Any, Final, Literal, TypeAlias, cast
 
@@ -195,10 +195,13 @@ def mark_seen(home: Folders, one: BackgroundSession) -> None:
 
 
 def moment(text: str, otherwise: datetime) -> datetime:
-    """A timestamp of such a file."""
+    """A timestamp of such a file; `otherwise` for anything else, and for one so far off that
+    another time zone may not have it."""
     try:
         then = datetime.fromisoformat(text)
     except ValueError:
+        return otherwise
+    if not 1 < then.year < MAXYEAR:
         return otherwise
     return then if then.tzinfo else then.replace(tzinfo=UTC)
 

@@ -17,6 +17,7 @@ from typing import Final, Protocol, TypeAlias
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
 from tui.core.redaction import child_environment
+from tui.keeper.mark import marked
 from tui.permissions.sandbox.confinement import Confinement
 from tui.permissions.sandbox.environment import clean_environment
 from tui.permissions.sandbox.walls import Level
@@ -147,7 +148,7 @@ async def _start(
     if walls:
         return await confinement.start(words, root, env, Level.WORKSPACE, output)
     return await asyncio.create_subprocess_exec(
-        *words,
+        *marked(words, env, root),
         cwd=root,
         env=dict(env),
         stdin=asyncio.subprocess.DEVNULL,

@@ -211,6 +211,9 @@ class LocalChannel:
             first = await self._first_lines(owner)
             if first is None:
                 return False
+            if b'"session":' not in first[0]:  # it names none to whom it refuses
+                await self._host.clock.sleep(_RECONNECT_S)
+                return False
             self._owner = owner
             self._watch_due = self._watch is not None
             minding = self._begun(self._mind_silence(owner))

@@ -310,8 +310,8 @@ class DoorWatch:
                 one.seen = _with(one.seen, asked=still)
             case Ended():
                 one.ended_by = message
-            case OwnerNotice(text=text) | RequestOutcome(text=text) if one.seen.hello is None:
-                one.seen = _with(one.seen, problem=text)  # it is refused
+            case OwnerNotice(text=text) | RequestOutcome(text=text) if _refuses(one.seen.hello):
+                one.seen = _with(one.seen, hello=None, problem=text)
             case _:
                 pass
 
@@ -395,6 +395,12 @@ class DoorWatch:
             one.asked_again = None
         except (OSError, ForeignSocketError):
             self._say(one, problem=_unanswered(self._clock.monotonic() - one.since))
+
+
+def _refuses(hello: Hello | None) -> bool:
+    """True if an owner that says something else now has not said which session it has: it refuses
+    this program."""
+    return hello is None or not hello.session
 
 
 def session_of(name: str) -> str:

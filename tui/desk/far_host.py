@@ -58,6 +58,14 @@ _LASTING_S: Final = 300.0
 _STEADY_S: Final = 10.0
 _DOUBLINGS: Final = 6
 _PRINTED: Final = 8192
+_ROWS_MOST: Final = 5000
+"""Sessions of one machine that are listed: it names no more than some hundred by itself."""
+_TELL_S: Final = 0.1
+"""The least seconds between two calls of `changed`."""
+_OBJECT: Final = 128
+"""Bytes that a line takes beside its own."""
+_AT_ONCE: Final = 32
+"""Lines that are received before others in this process have their turn."""
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}\Z")
 
 
@@ -69,17 +77,20 @@ class FarChannel:
         self._link: FarLink | None = link
         self._number = number
         self._lines: deque[bytes] = deque()
-        self._size = 0
+        self._size = self._received = 0
         self._came = asyncio.Event()
 
     async def receive(self) -> FromOwner | None:
+        self._received += 1
+        if self._received % _AT_ONCE == 0:
+            await asyncio.sleep(0)
         while not self._lines:
             if self._link is None:
                 return None
             self._came.clear()
             await self._came.wait()
         line = self._lines.popleft()
-        self._size -= len(line)
+        self._size -= len(line) + _OBJECT
         return from_owner(line)
 
     def send(self, message: ToOwner) -> None:
@@ -99,7 +110,7 @@ class FarChannel:
     def take(self, line: bytes) -> bool:
         """Take a line that came. False if nobody receives them, and too many wait."""
         self._lines.append(line)
-        self._size += len(line)
+        self._size += len(line) + _OBJECT
         self._came.set()
         return self._size <= MAX_LINE or len(self._lines) == 1
 
@@ -107,6 +118,38 @@ class FarChannel:
         """End the channel, after what has come already."""
         self._link = None
         self._came.set()
+
+
+class _Followers:
+    """Those who want to know what changes on a machine, some times a second at most."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._every: list[Changed] = []
+        self._told_at = float("-inf")
+        self._due: asyncio.TimerHandle | None = None
+
+    def add(self, changed: Changed) -> None:
+        self._every.append(changed)
+
+    def tell_soon(self) -> None:
+        if self._clock.monotonic() - self._told_at >= _TELL_S:
+            self.tell()
+        elif self._due is None:
+            self._due = asyncio.get_running_loop().call_later(_TELL_S, self.tell)
+
+    def tell(self) -> None:
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+        self._told_at = self._clock.monotonic()
+        for changed in self._every:
+            changed()
+
+    def close(self) -> None:
+        self._every.clear()
+        if self._due is not None:
+            self._due.cancel()
 
 
 class FarHost:
@@ -129,7 +172,7 @@ class FarHost:
         self._listed: Sequence[DeskRow] = ()
         self._problem = f"Connecting to {self.name} …"
         self._far_problem = ""
-        self._followers: list[Changed] = []
+        self._followers = _Followers(self._clock)
         self._task: asyncio.Task[None] | None = None
         self._link: FarLink | None = None
         self._tried = asyncio.Event()
@@ -149,7 +192,7 @@ class FarHost:
         return self._listed
 
     def follow(self, changed: Changed) -> None:
-        self._followers.append(changed)
+        self._followers.add(changed)
         self._begin()
 
     def retry(self) -> None:
@@ -195,7 +238,7 @@ class FarHost:
             self._dismissed.add(session)
 
     async def close(self) -> None:
-        self._followers.clear()
+        self._followers.close()
         if self._task is not None:
             await asyncio.sleep(0)  # what was sent just now goes out
             self._task.cancel()
@@ -304,11 +347,7 @@ class FarHost:
                 ),
             )
         self._tried.set()
-        self._tell()
-
-    def _tell(self) -> None:
-        for changed in self._followers:
-            changed()
+        self._followers.tell()
 
     def _take(self, message: FarLine | SessionLine) -> None:
         match message:
@@ -340,12 +379,15 @@ class FarHost:
     def _change(self, message: ChangedRows) -> None:
         rows = self._rows
         if message.every is not None:
-            self._awaited = {*message.every}
-            rows = {id_: row for id_ in message.every if (row := rows.get(id_)) is not None}
+            every = message.every[:_ROWS_MOST]
+            self._awaited = {*every}
+            rows = {id_: row for id_ in every if (row := rows.get(id_)) is not None}
         self._awaited.difference_update(row.id for row in message.rows)
         for row in message.rows:
             if not _ID.match(row.id):  # it goes into commands that a person copies
                 log.warning("%s has a session with an odd id: %.200r", self.name, row.id)
+                continue
+            if len(rows) >= _ROWS_MOST and row.id not in rows:
                 continue
             ours = msgspec.structs.replace(row, host=self.name)
             if rows.get(row.id) != ours:
@@ -356,7 +398,7 @@ class FarHost:
         self._far_problem = f"{self.name}: {message.problem}" if message.problem else ""
         if not self._awaited:
             self._problem = ""
-            self._tell()
+            self._followers.tell_soon()
 
 
 async def _greeting(reader: asyncio.StreamReader) -> tuple[Greeting | None, bytes]:

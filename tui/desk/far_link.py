@@ -41,6 +41,13 @@ READ_LIMIT: Final = 1 << 20
 _PIECE: Final = 16_384
 _PIECE_MAX: Final = 65_536
 _WINDOW_LEAST, _WINDOW_MOST = 2 * _PIECE, 4 << 20
+_LINE_MOST: Final = 2 * MAX_LINE
+_BEGUN_MOST: Final = 3 * MAX_LINE
+"""Bytes of a line, and of all lines together, that have begun to come and not ended."""
+_OBJECT: Final = 256
+"""Bytes that a piece takes beside its own."""
+_AT_ONCE: Final = 32
+"""Messages that are taken before others in this process have their turn."""
 _HURRY: Final = 65_536
 """Bytes of urgent lines written at a time."""
 _URGENT_MOST: Final = 8 << 20
@@ -82,6 +89,9 @@ class FarLink:
         self._sizes: dict[int, int] = {}
         self._marked: set[int] = set()
         self._parts: dict[int, list[bytes]] = {}
+        self._begun: dict[int, int] = {}
+        """The bytes that `_parts` take."""
+        self._begun_size = 0
         self._flow = _Flow(clock)
         self._received = 0
         self._receipt_due = False
@@ -120,6 +130,7 @@ class FarLink:
         """Send and receive no more of a channel."""
         for table in (self._waiting, self._sizes, self._parts):
             table.pop(channel, None)
+        self._begun_size -= self._begun.pop(channel, 0)
         self._marked.discard(channel)
         self._progress.set()
 
@@ -199,9 +210,13 @@ class FarLink:
         return far_line_of(head) + piece
 
     async def _read(self, take: Taken) -> None:
+        taken = 0
         try:
             while True:
                 line = await self._reader.readuntil(b"\n")
+                taken += 1
+                if taken % _AT_ONCE == 0:  # what has come already is read without a pause
+                    await asyncio.sleep(0)
                 self._heard_at = self._clock.monotonic()
                 message = far_message_of(line)
                 match message:
@@ -217,7 +232,7 @@ class FarLink:
                     case LinePiece():
                         if whole := await self._piece(message):
                             take(whole)
-                        await asyncio.sleep(0)  # what has come already is read without a pause
+                        await asyncio.sleep(0)
                     case _:
                         take(message)
         except (EOFError, OSError) as error:
@@ -234,14 +249,18 @@ class FarLink:
         if crc32(data) != piece.crc:
             raise BrokenLineError("Something else was printed into it.")
         parts.append(data)
+        begun = self._begun.get(piece.channel, 0) + len(data) + _OBJECT
+        self._begun_size += begun - self._begun.get(piece.channel, 0)
+        self._begun[piece.channel] = begun
+        if begun > _LINE_MOST or self._begun_size > _BEGUN_MOST:
+            raise BrokenLineError("A line came that is too long.")
         self._received += piece.size
         self._receipt_due = True
         self._wake.set()
         if not piece.last:
-            if len(parts) * _PIECE > 2 * MAX_LINE:
-                raise BrokenLineError("A line came that is too long.")
             return None
         whole = b"".join(self._parts.pop(piece.channel))
+        self._begun_size -= self._begun.pop(piece.channel)
         if piece.channel == CONTROL:
             return far_message_of(whole)
         return SessionLine(piece.channel, whole)

@@ -11,10 +11,10 @@ from tui.settings import layers
 
 
 def hosts_of(home: Folders, names: Sequence[str] = ()) -> list[DeskHost]:
-    """Return this machine, then those that the person's own settings name and those of `names`.
-    Raises UsageError for a name that is no machine's, ConfigError."""
-    every = dict.fromkeys((*layers.own(home).desk.hosts, *names))
-    return [LocalHost(home), *map(far_host, every)]
+    """Return this machine, then those that the person's own settings name and those of `names`,
+    each once. Raises UsageError for a name that is no machine's, ConfigError."""
+    every = map(far_host, (*layers.own(home).desk.hosts, *names))
+    return [LocalHost(home), *{host.name: host for host in every}.values()]
 
 
 def far_host(name: str) -> DeskHost:

@@ -372,7 +372,11 @@ class WatchedSession:
             return
         if isinstance(fact, UserMessage):
             self._prompts[fact.text.removesuffix(fact.attached).strip()] += 1
-        self._view.show(fact)
+        try:
+            self._view.show(fact)
+        except Exception as error:  # the boundary: another program says what is in it
+            log.exception("a fact of session %s can't be shown", self.session)
+            self._misread(f"{type(error).__name__} at {data.get('type')!r:.60}")
 
     def _misread(self, why: str) -> None:
         self.unread += 1

@@ -3,22 +3,50 @@
 It is a limit of the system that nothing heeds any more (on file locks, since Linux 2.4.25). A
 process without rights of its own may lower the most that it may set, and never raise it; whatever
 it starts has the same limits, also in a session of its own, with another environment, and once its
-parents are gone. So it tells a person's own processes from those of an agent's command, of a hook
-or of an MCP server. Root may take it off.
+parents are gone. So it tells a person's own processes from those of an agent's command, of a hook,
+of a check or of an MCP or language server. Root may take it off.
+
+A program that is marked once it runs may have started another one before: `marked` gives the words
+that start it with the mark on.
 
 On Linux only; elsewhere nothing is marked. Standard library only: the zygote imports it.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 _LOCKS = 10
 """RLIMIT_LOCKS, which Python does not name."""
 _NAME = "Max file locks"
 _MOST = 0x486F6C64
 """The limit of what is marked: no setting of a person's."""
+
+
+_START = f"""
+import os, resource, signal, sys
+hard = resource.getrlimit({_LOCKS})[1]
+if hard == resource.RLIM_INFINITY or hard > {_MOST}:
+    resource.setrlimit({_LOCKS}, ({_MOST}, {_MOST}))
+for name in ("SIGPIPE", "SIGXFSZ"):  # which Python ignores
+    signal.signal(getattr(signal, name), signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def marked(words: Sequence[str], env: Mapping[str, str], cwd: Path) -> list[str]:
+    """The words that start a program with the mark on it. `env` and `cwd` are those with which it
+    is started. One that isn't there is to fail as it would: its words stay as they are. Blocks for
+    a moment."""
+    program = str(cwd / words[0]) if "/" in words[0] else words[0]
+    if sys.platform != "linux" or not shutil.which(program, path=env.get("PATH", os.defpath)):
+        return [*words]
+    return [sys.executable, "-I", "-S", "-c", _START, *words]
 
 
 def mark(process: int = 0) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -19,9 +19,9 @@ class AskedCall(msgspec.Struct, frozen=True, tag="call"):
 
 
 class AskedQuestions(msgspec.Struct, frozen=True, tag="questions"):
-    """The model's own questions; `agent` is the sub-agent that asks."""
+    """The model's own questions, at least one; `agent` is the sub-agent that asks."""
 
-    questions: tuple[UserQuestion, ...]
+    questions: Annotated[tuple[UserQuestion, ...], msgspec.Meta(min_length=1)]
     agent: str
 
 

@@ -258,7 +258,8 @@ class HoldfastApp(ThemedApp):
             self.chat.notice.clear()
             return
         above = [screen for screen in self.screen_stack if isinstance(screen, BaseScreen)]
-        if any(screen.takes_interrupt() for screen in reversed(above)):
+        asked_here = bool(above) and above[-1].about is self.chat  # over another session, too
+        if not asked_here and any(screen.takes_interrupt() for screen in reversed(above)):
             return
         if self.ready and self.conversation.cancel():
             return

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from tui.core import facts
 from tui.core.facts import Fact
-from tui.core.formatting import plural, tokens
+from tui.core.formatting import moment_of, plural, tokens
 from tui.tools.registry import verb
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.tool_calls import ToolCalls
@@ -230,7 +229,7 @@ class FactRenderer:
     def _park(self, event: facts.Parked) -> None:
         """Show that every model is limited; the turn continues by itself."""
         chat, voided = self._chat, self._take_back()
-        until, kind = datetime.fromisoformat(event.until), event.error_class
+        until, kind = moment_of(event.until) or chat.clock.now(), event.error_class
         chat.work("parked", counts=False)
         chat.retry.park(until, kind)
         notice = record_items.fact_item(event, chat.clock.now(), voided)

@@ -80,6 +80,7 @@ FindView: TypeAlias = Callable[["ScreenFrontend", str, str], Coroutine[Any, Any,
 """Returns the coroutine for a command that only the full screen has, by name and argument; None for
 a command with a shared handler."""
 
+_ASKER = "The session of your chat asks:"
 _AT_ONCE_S = 0.25
 """Seconds within which most commands are done, or have opened a screen."""
 _REST_S = 1.0
@@ -113,7 +114,7 @@ class ScreenFrontend:
         self.log = FactLog(services.clock)
         chat.side.results = self._results
         self.renderer = FactRenderer(chat, self.log, self._result)
-        self.approver = ModalApprover(app, chat)
+        self.approver = ModalApprover(app, chat, asker=_ASKER)
         settings = services.settings
         self.terminal = TerminalStatus(partial(write, app), settings.now.terminal)
         settings.follow(lambda now: now.terminal, self.terminal.use)

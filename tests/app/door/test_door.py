@@ -32,6 +32,7 @@ from tui.app.door.lines import (
     Watch,
     line_of,
 )
+from tui.app.door.owner import SessionDoor
 from tui.app.door.sockets import DoorListener, connected, folder_of
 from tui.core import facts
 from tui.core.errors import StorageError
@@ -191,6 +192,68 @@ async def test_a_request_that_comes_again_has_no_second_effect(tmp_path: Path) -
         await one.until_fact(facts.TurnFinished)
         await one.state("idle")
         assert len([fact for fact in one.facts if isinstance(fact, facts.UserMessage)]) == 1
+
+
+async def test_two_watchers_with_the_same_numbers_get_no_outcome_of_the_other(
+    tmp_path: Path,
+) -> None:
+    async with owned(tmp_path, RUN, say("ok"), approver=Patient()) as session:
+        one, other = await session.watcher(), await session.watcher()
+        await one.watch()
+        one.send(SendPrompt(number="1", text="go"))
+        assert (await one.until(RequestOutcome)).outcome == "sent"
+        question = await other.question()
+        answer = {"answer": "once"}
+        other.send(GiveAnswer(number="1", to=question.number, answer=answer))
+        outcome = await other.until(RequestOutcome)
+        assert (outcome.outcome, outcome.text) == ("refused", "Another request had this number.")
+        assert not [line for line in one.lines if isinstance(line, Settled)]
+        other.send(GiveAnswer(number="2", to=question.number, answer=answer))
+        assert (await other.until(RequestOutcome)).outcome == "done"
+
+
+async def test_a_request_that_comes_twice_before_its_outcome_is_answered_to_both(
+    tmp_path: Path,
+) -> None:
+    async with owned(tmp_path, say("one")) as session:
+        one, other = await session.watcher(), await session.watcher()
+        for each in (one, other):
+            each.send(SendPrompt(number="n1", text="hi"))
+        for each in (one, other):
+            assert (await each.until(RequestOutcome)).outcome == "sent"
+
+
+async def test_a_flood_of_wishes_to_watch_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with owned(tmp_path, say("one")) as session:
+        starts = 0
+        start = SessionDoor.start
+
+        def counted(self: SessionDoor) -> WatchStart:
+            nonlocal starts
+            starts += 1
+            return start(self)
+
+        monkeypatch.setattr(SessionDoor, "start", counted)
+        one = await session.watcher()
+        one.writer.write(line_of(Watch()) * 5000)
+        assert (await one.ask(SendPrompt, text="hi")).outcome == "sent"
+        await one.until_fact(facts.TurnFinished)
+        assert starts < 50
+
+
+async def test_a_flood_of_requests_is_refused_and_holds_up_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "REMEMBERED", 0)
+    monkeypatch.setattr(door, "AT_WORK", 8)
+    async with owned(tmp_path, say("one")) as session:
+        one = await session.watcher()
+        one.writer.write(b"".join(line_of(StopTurn(number=f"{n}")) for n in range(100)))
+        outcomes = [await one.until(RequestOutcome) for _ in range(100)]
+        assert sum(one.text == "Too many requests wait already." for one in outcomes) == 92
+        assert (await one.ask(SendPrompt, text="hi")).outcome == "sent"
 
 
 @pytest.mark.parametrize("text", ["/model", "/quit", "exit", "/clear", "# remember this"])

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -112,6 +113,40 @@ async def test_a_command_of_the_agent_is_refused(tmp_path: Path, attack: Path, h
         assert "an agent started it" in said
         assert session.id not in said
         assert "answer" not in said
+
+
+@pytest.mark.skipif(not shutil.which("script"), reason="needs a program that makes terminals")
+@pytest.mark.parametrize("daemon", [False, True])
+async def test_the_programs_own_desk_shows_a_command_nothing(tmp_path: Path, daemon: bool) -> None:
+    """Neither with its parents nor without them, and with a terminal that it makes itself."""
+    approver, into = Patient(), tmp_path / "heard"
+    approver.answer.set_result(Answer("once"))
+    made: list[str] = []
+
+    def run(_: Any) -> list[Any]:
+        return [call("run_command", command=made[0])]
+
+    async with owned(tmp_path, run, say("ok"), approver=approver) as session:
+        home = session.home
+        places = [str(one) for one in (home.data, home.config, home.cache, home.log)]
+        code = (
+            "import asyncio, sys; from pathlib import Path; from tui.core.paths import Folders; "
+            "from tui.cli.desk import print_desk; from tui.desk.local_host import LocalHost; "
+            "from tui.core.clock import SystemClock; "
+            "from tui.app.options.arguments import Options; "
+            f"host = LocalHost(Folders(*map(Path, {places!r}))); "
+            "asyncio.run(print_desk(Options(json=True), [host], SystemClock()))"
+        )
+        desk = shlex.join([sys.executable, "-c", code])
+        line = f"{desk} >{into}.new 2>&1; mv {into}.new {into}"
+        line = shlex.join(["script", "-qc", line, "/dev/null"])
+        made.append(f"setsid -f {line} </dev/null >/dev/null 2>&1" if daemon else line)
+        ended = [fact async for fact in session.conversation.send("go")]
+        assert isinstance(ended[-1], facts.TurnFinished)
+        (row,) = json.loads(await heard(into))["sessions"]
+        assert row["id"] == session.id
+        assert "an agent started it" in row["problem"]
+        assert not row["question"]
 
 
 async def test_the_persons_own_command_is_refused_too(tmp_path: Path, attack: Path) -> None:

@@ -6,10 +6,11 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.support.desk import FakeHost
-from tests.support.script import Ask
+from tests.support.script import Ask, Hold
 from tests.support.world import World
 from tests.ui.desk.samples import call, day, row
 from tests.ui.screens.driving import running, say, turn, until
+from tui.app.door.lines import Hello, RecordEnd, SessionStatus, StopTurn
 from tui.core.paths import Folders
 from tui.permissions.types import Call, Decision
 from tui.ui.app import HoldfastApp
@@ -28,6 +29,11 @@ def host(monkeypatch: pytest.MonkeyPatch) -> FakeHost:
 
     monkeypatch.setattr(over_chat, "hosts_of", hosts_of)
     return made
+
+
+def drawn(app: HoldfastApp) -> str:
+    strips = app.screen._compositor.render_strips()  # pyright: ignore[reportPrivateUsage]
+    return "\n".join(strip.text for strip in strips)
 
 
 async def opened(app: HoldfastApp, pilot: Pilot[None], host: FakeHost) -> DeskScreen:
@@ -93,6 +99,41 @@ async def test_ctrl_c_over_a_question_of_the_desk_stops_nothing_in_the_chat(host
         await pilot.press("ctrl+c")
         await until(pilot, lambda: isinstance(app.screen, DeskScreen))
         assert not any(channel.sent for channel in host.channels)
+
+
+async def test_a_question_of_the_chat_over_another_session_says_whose_it_is(
+    host: FakeHost,
+) -> None:
+    """And its keys are the chat's: they stop nothing in the session that is watched."""
+    world = World()
+    rm = Ask(Call("t", "run_command", "run", "make clean"), Decision("ask", "", ""))
+    world.scripts.append(turn(hold := Hold(), rm))
+    host.rows = [row("a", "working", "elsewhere")]
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await opened(app, pilot, host)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, SessionScreen) and bool(host.channels))
+        watched = app.screen
+        channel = host.channels[-1]
+        channel.tell(Hello(session="a", kind="background", pid=7), SessionStatus(state="working"))
+        channel.tell(RecordEnd())
+        hold.release()
+        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+        await until(pilot, lambda: "The session of your chat asks:" in drawn(app))
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: app.screen is watched)
+        await until(pilot, lambda: not app.conversation.busy)
+        assert not channel.sent_of(StopTurn)
+
+
+async def test_a_question_of_the_desk_names_its_session(host: FakeHost) -> None:
+    host.rows = [row("a", "waiting", "elsewhere", asked=call())]
+    async with running(World()) as (app, pilot):
+        await opened(app, pilot, host)
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+        await until(pilot, lambda: "elsewhere asks:" in drawn(app))
 
 
 async def test_the_desk_of_a_machine_without_sessions_shows_the_one_of_this_chat_or_none() -> None:

@@ -29,6 +29,7 @@ from tui.app.door.lines import (
     Ended,
     GiveAnswer,
     Hello,
+    LineError,
     OwnerNotice,
     RecordEnd,
     RequestOutcome,
@@ -38,6 +39,7 @@ from tui.app.door.lines import (
     StopTurn,
     UnsentLine,
     Watch,
+    from_owner,
 )
 from tui.core import facts
 from tui.core.errors import HoldfastError
@@ -411,6 +413,33 @@ async def test_text_from_outside_steers_nothing() -> None:
     async with attached(prompt(1, hostile), status=status) as (app, pilot, _):
         await shown(app, pilot, "[bold]")
         assert not any("\x1b" in row for row in app.title)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        facts.Parked("9999-12-31T23:59:59-12:00", ""),
+        facts.Parked("2026-11-21T09:00:00", ""),
+        facts.Parked("no time", ""),
+        facts.ContextMeasured(2**62, 1, 0, 1, {}, cache_share=1e308),
+        facts.ContextChanged(({"call_id": "t1"},)),
+        facts.FilesChanged(({"path": 7},), ""),
+        facts.SourcesCited(({},)),
+        facts.ContextFiles(({},)),
+    ],
+)
+async def test_a_fact_of_a_hostile_machine_ends_nothing(odd: facts.Fact) -> None:
+    host = FakeHost("box")
+    async with attached(prompt(1, "do it"), host=host, size=WIDE) as (app, pilot, channel):
+        channel.tell(fact(odd), fact(facts.TextDelta("It goes on.")))
+        await shown(app, pilot, "It goes on.")
+        assert app.is_running
+
+
+async def test_a_question_without_a_question_is_not_put() -> None:
+    data = b'{"type":"asked","number":"q1","asked":{"type":"questions","questions":[],"agent":""}}'
+    with pytest.raises(LineError):
+        from_owner(data)
 
 
 async def test_the_stream_of_one_answer_stays_one_item() -> None:

@@ -12,6 +12,7 @@ import logging
 import os
 import socket
 from collections.abc import Awaitable, Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 import msgspec
@@ -51,6 +52,8 @@ MOST: Final = 64
 """Connections at the same time."""
 REMEMBERED: Final = 512
 """Requests whose outcome is remembered, in case they are sent again."""
+AT_WORK: Final = 256
+"""Requests that may be at work at the same time, at least."""
 BURST_S: Final = 0.04
 """Seconds for which what streams is gathered."""
 _STREAMED: Final = (
@@ -130,6 +133,15 @@ class SessionOwner(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class _Known:
+    """A request by its digest, who waits for its outcome, and that; None while it is at work."""
+
+    digest: bytes
+    asking: set[Watcher]
+    outcome: RequestOutcome | None = None
+
+
 class Door:
     """Serves the watchers of one session, in the event loop. Close it."""
 
@@ -140,9 +152,8 @@ class Door:
         """Facts that are to be sent, each with those that have it already."""
         self._status: SessionStatus | None = None
         self._due: asyncio.TimerHandle | None = None
-        self._outcomes: dict[str, RequestOutcome | None] = {}
-        """By number, the oldest first; None while the request is at work."""
-        self._asking: dict[str, Watcher] = {}
+        self._requests: dict[str, _Known] = {}
+        """By number, the oldest first."""
         self._works: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(listener.fd, self._accept)
@@ -246,28 +257,36 @@ class Door:
             watcher.write(_line(RequestOutcome(number="", outcome="refused", text=error.message)))
             return
         if isinstance(message, Watch):
-            self.watch(watcher)
+            if not watcher.begins:  # else what it asks for is about to come
+                self.watch(watcher)
             return
-        known = message.number in self._outcomes
-        outcome = self._outcomes.get(message.number)
-        if outcome is not None:
+        number, digest = message.number, sha256(line_of(message)).digest()
+        known = self._requests.get(number)
+        refusal = ""
+        if known is None and len(self._requests) >= REMEMBERED + AT_WORK:
+            refusal = "Too many requests wait already."
+        elif known is not None and known.digest != digest:
+            refusal = "Another request had this number."
+        if refusal:
+            outcome = RequestOutcome(number=number, outcome="refused", text=refusal)
             watcher.write(_line(outcome))
-            return
-        self._asking[message.number] = watcher
-        if not known:
-            self._outcomes[message.number] = None
-            self._begin(self._work(message))
+        elif known is None:
+            known = self._requests[number] = _Known(digest, {watcher})
+            self._begin(self._work(message, known))
+        elif known.outcome is None:
+            known.asking.add(watcher)
+        else:
+            watcher.write(_line(known.outcome))
 
-    async def _work(self, request: Request) -> None:
-        outcome = await self._owner.take(request)
-        self._outcomes[request.number] = outcome
-        done = [number for number, one in self._outcomes.items() if one is not None]
+    async def _work(self, request: Request, known: _Known) -> None:
+        known.outcome = await self._owner.take(request)
+        done = [number for number, one in self._requests.items() if one.outcome is not None]
         for number in done[: max(0, len(done) - REMEMBERED)]:
-            del self._outcomes[number]
-        watcher = self._asking.pop(request.number, None)
+            del self._requests[number]
+        asking, known.asking = known.asking, set[Watcher]()
         self._flush()
-        if watcher is not None and watcher in self._watchers:
-            watcher.write(_line(outcome))
+        for watcher in asking & self._watchers:
+            watcher.write(_line(known.outcome))
 
     def watch(self, watcher: Watcher) -> None:
         """Begin to tell the conversation to a watcher."""
@@ -362,6 +381,11 @@ class Watcher(asyncio.Protocol):
         self.watching, self._start = True, start
         self.known = KnownFacts(start.known)
         self._held, self._held_size = [b"".join(map(_line, start.messages))], 0
+
+    @property
+    def begins(self) -> bool:
+        """True while the begin of the conversation is held back."""
+        return self._start is not None
 
     def release(self, start: WatchStart, first: bytes) -> None:
         """Send what was held back, after `first`; unless the conversation began anew meanwhile."""

@@ -42,6 +42,7 @@ from tui.core.errors import ToolError
 from tui.core.formatting import size
 from tui.core.messages import list_of, object_of, string_of
 from tui.core.text_cleaning import one_line
+from tui.keeper.mark import marked
 from tui.tools.process import end_server
 
 MESSAGE_MAX: Final = 4 * 1024**2
@@ -178,8 +179,8 @@ class Connection:
     ) -> Connection:
         """Start a server in a process group of its own. Raises OSError."""
         process = await start_process(
-            *command, cwd=cwd, env=dict(env), stdin=PIPE, stdout=PIPE, stderr=PIPE,
-            start_new_session=True,
+            *marked(command, env, cwd), cwd=cwd, env=dict(env), stdin=PIPE, stdout=PIPE,
+            stderr=PIPE, start_new_session=True,
         )  # fmt: skip
         return cls(process, config, listener, clock)
 

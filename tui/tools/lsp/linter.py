@@ -88,11 +88,14 @@ class Linter(Checker):
 
     async def _run(self, path: Path) -> str:
         """Return the command's output about a file. Raises TimeoutError, OSError, HoldfastError."""
+        from tui.keeper.mark import marked  # noqa: PLC0415 - with a linter
+
         place = self.place
         words = [word.replace(FILE, str(path)) for word in self.words]
-        command = await place.sandbox.command(words, place.environment)
+        root, env = place.workspace.root, place.environment
+        command = await place.sandbox.command(words, env)
         process = await asyncio.create_subprocess_exec(
-            *command, cwd=place.workspace.root, env=dict(place.environment),
+            *marked(command, env, root), cwd=root, env=dict(env),
             stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, start_new_session=True,
         )  # fmt: skip
         try:

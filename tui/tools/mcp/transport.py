@@ -37,7 +37,7 @@ from mcp_types import (
 
 from tui.core.formatting import size
 from tui.core.messages import object_of
-from tui.keeper.mark import mark
+from tui.keeper.mark import marked
 from tui.tools.mcp.mending import OpenRequests
 from tui.tools.mcp.tool import sound
 from tui.tools.process import end_server
@@ -129,10 +129,9 @@ async def open_process(
 ) -> AsyncGenerator[Streams]:
     """Start a server; it ends with the block, and all that it started with it. Raises OSError."""
     process = await asyncio.create_subprocess_exec(
-        *command, cwd=cwd, env=env, stdin=PIPE, stdout=PIPE, stderr=errors, limit=LINE_MAX,
-        start_new_session=True,
+        *marked(command, env, cwd), cwd=cwd, env=env, stdin=PIPE, stdout=PIPE, stderr=errors,
+        limit=LINE_MAX, start_new_session=True,
     )  # fmt: skip
-    mark(process.pid)
     incoming, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     writing, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     async with anyio.create_task_group() as tasks:

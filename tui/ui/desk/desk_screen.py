@@ -73,6 +73,7 @@ class DeskScreen(TableScreen[None]):
     """Lists the sessions of some machines. `folder` is where a new session begins by default."""
 
     CSS_PATH = "desk.tcss"
+    shows_others = True
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(DESK_KEYS),
         Binding("down", "move(1)", show=False),

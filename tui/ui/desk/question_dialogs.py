@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class Answering(Protocol):
-    """Takes the answers to questions, by their numbers."""
+    """Takes the answers to questions, by their numbers, for the session with a name."""
+
+    @property
+    def name_of_session(self) -> str: ...
 
     async def answer(self, to: str, answer: Answered) -> RequestOutcome: ...
 
@@ -78,7 +81,8 @@ class QuestionDialogs:
         app = cast("ThemedApp", self._screen.app)  # pyright: ignore[reportUnknownMemberType]
         keys = app.own_keys["desk"]
         leave_key = LeaveKey(keys[0] if keys else "", self._answering.action_leave)
-        approver = ModalApprover(app, self._screen, leave_key)
+        asker = f"{self._answering.name_of_session} asks:"
+        approver = ModalApprover(app, self._screen, leave_key, asker)
         while line.number in self._waiting:
             self._given = False
             answer = await put(line.asked, approver)

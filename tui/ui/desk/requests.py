@@ -70,7 +70,9 @@ async def answer(
         HoldfastError: If the session can't be reached; nothing was answered then.
     """
     leave_key = LeaveKey(next(iter(app.own_keys["desk"]), ""), question.leave)
-    approver = ModalApprover(app, leave_key=leave_key)
+    where = f" on {question.row.host}" if question.row.host else ""
+    asker = f"{title_of(question.row)}{where} asks:"
+    approver = ModalApprover(app, leave_key=leave_key, asker=asker)
     dialog = asyncio.ensure_future(put(question.asked.asked, approver))
     settled = asyncio.ensure_future(_settled(host, question))
     gone = asyncio.ensure_future(question.gone.wait())

@@ -110,6 +110,7 @@ class SessionScreen(ChatScreen):
     screen opened.
     """
 
+    shows_others = True
     BINDINGS: ClassVar[list[BindingType]] = [  # pyright: ignore[reportIncompatibleVariableOverride]
         *bindings(ONLY_ITS_OWN_KEYS),
         *bindings(WATCH_KEYS),
@@ -195,6 +196,10 @@ class SessionScreen(ChatScreen):
                 self.notice.say(why, "error", hint="Copy it; the next try leaves without it.")
             return not first
         return True
+
+    @property
+    def name_of_session(self) -> str:
+        return self.watched.status.title or self.session
 
     # What the session shows: SessionView
 

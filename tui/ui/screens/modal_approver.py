@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from textual.app import App
 
 from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.permissions.types import Answer, Call, Decision
+from tui.ui.toolkit.base_app import BaseScreen
 
 if TYPE_CHECKING:
     from tui.ui.widgets.dialog import Beneath, Dialog, LeaveKey
@@ -19,15 +20,18 @@ T = TypeVar("T")
 
 class ModalApprover:
     """Asks the person in modal dialogs, one question at a time. `beneath` keeps in sight above a
-    dialog what it is about; `leave_key` leaves a question unanswered."""
+    dialog what it is about; `leave_key` leaves a question unanswered. `asker` names whose question
+    it is, where another session is in sight."""
 
     def __init__(
         self,
         app: App[Any],
         beneath: Beneath | None = None,
         leave_key: LeaveKey | None = None,
+        asker: str = "",
     ) -> None:
         self._app, self._beneath, self._leave_key = app, beneath, leave_key
+        self._asker = asker
         self._asking = asyncio.Lock()
 
     async def ask(self, call: Call, decision: Decision) -> Answer:
@@ -56,7 +60,11 @@ class ModalApprover:
         """Show a dialog and wait for its result."""
         from tui.ui.widgets.dialog import answer_of  # noqa: PLC0415 - as above
 
-        modal.leave_key = self._leave_key
+        modal.leave_key, modal.about = self._leave_key, self._beneath
+        top = cast("object", self._app.screen)
+        screens = (one for one in self._app.screen_stack if isinstance(one, BaseScreen))
+        if top is not self._beneath and any(one.shows_others for one in screens):
+            modal.asker = self._asker
         try:
             return await answer_of(self._app, modal)
         finally:

@@ -146,6 +146,10 @@ class BaseScreen(Widget):
     name for selected text, dragging the mouse over a text would end the program.
     """
 
+    about: object = None
+    """The screen whose session a question is from."""
+    shows_others: ClassVar[bool] = False
+    """True if it shows sessions that other processes have."""
     COMPONENT_CLASSES: ClassVar[set[str]] = {"screen--selection"}
     DEFAULT_CSS = """
     BaseScreen > .screen--selection {

@@ -76,7 +76,8 @@ def _brief(count: int) -> str:
 
 def cached(state: ContextMeasured) -> str:
     """Return the part of the last request that came from the cache; "" before an answer."""
-    return "" if state.cache_share is None else f"cache {floor(100 * state.cache_share)} %"
+    share = state.cache_share
+    return "" if share is None else f"cache {floor(100 * min(max(share, 0.0), 1.0))} %"
 
 
 def spent(state: ContextMeasured) -> str:

@@ -34,9 +34,11 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.screen import ModalScreen
 from textual.widget import Widget
+from textual.widgets import Static
 
 from tui.core.dataclass import dataclass
 from tui.core.formatting import plural
+from tui.core.text_cleaning import one_line
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.character_input import CharacterInput
 from tui.ui.widgets.keys import SCREEN_KEYS, bindings, fitting, in_rows
@@ -121,6 +123,7 @@ class Dialog(BaseScreen, ModalScreen[T]):
     Dialog #answers { height: auto; margin: 1 0 0 0; }
     Dialog #answers Choice { width: 1fr; margin: 0; background: $surface; }
     Dialog #answers Choice:focus { background: $primary; }
+    Dialog #asker { height: 1; text-overflow: ellipsis; text-wrap: nowrap; }
     Dialog.-question #box { width: 76; }
     Dialog.-table #box { width: 112; }
     Dialog.-warning #box { border: round $warning; border-title-color: $text-warning; }
@@ -142,6 +145,8 @@ class Dialog(BaseScreen, ModalScreen[T]):
         self._keys: tuple[Key, ...] = ()
         self._note = ""
         self.leave_key: LeaveKey | None = None
+        self.asker = ""
+        """Whose question it is, where that isn't plain."""
 
     def framed(self, box: BoxT, title: str, *keys: Key) -> BoxT:
         """Return a box with its title in the upper border, and its keys in the lower one."""
@@ -192,6 +197,9 @@ class Dialog(BaseScreen, ModalScreen[T]):
                 return
 
     def on_mount(self) -> None:
+        if self.asker and not self.query("#asker"):  # subclasses call this, and Textual does
+            text = Content.styled(one_line(self.asker), "bold $text-warning")
+            self.query_one("#box").mount(Static(text, id="asker"), before=0)
         self.call_after_refresh(self._foot)
 
     def on_resize(self) -> None:
