@@ -119,19 +119,24 @@ class _Record:
             self.records, self.lines, self.damaged = [], [], 0
         self.lines += came.lines
 
-    async def parse(self) -> list[Record]:
-        """Parse what came, in a thread, and return the active branch."""
+    async def parse(self) -> tuple[list[Record], Counter[str]]:
+        """Parse what came, in a thread, and return the active branch with its prompts."""
         lines, self.lines = self.lines, []
-        branch, self.records, unread = await asyncio.to_thread(_parsed, self.records, lines)
+        self.records, unread = await asyncio.to_thread(_parsed, self.records, lines)
         self.damaged += unread
-        return branch
+        return await asyncio.to_thread(_branch_of, self.records)
 
 
-def _parsed(before: list[Record], lines: Sequence[str]) -> tuple[list[Record], list[Record], int]:
+def _parsed(before: list[Record], lines: Sequence[str]) -> tuple[list[Record], int]:
     with gc_pause():
         data = "\n".join(lines).encode(errors="replace")
-        records, unread = grown(before, data) if lines else (before, 0)
-        return active_branch(records), records, unread
+        return grown(before, data) if lines else (before, 0)
+
+
+def _branch_of(records: list[Record]) -> tuple[list[Record], Counter[str]]:
+    with gc_pause():
+        branch = active_branch(records)
+        return branch, Counter(_prompts_of(branch))
 
 
 class WatchedSession:
@@ -328,8 +333,7 @@ class WatchedSession:
             self._view.line_back()
 
     async def _restore(self) -> None:
-        self.branch = await self._record.parse()
-        self._prompts = Counter(_prompts_of(self.branch))
+        self.branch, self._prompts = await self._record.parse()
         await self._view.restore(self.branch, self._record.damaged)
 
     @property
