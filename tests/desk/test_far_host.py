@@ -229,6 +229,43 @@ async def test_each_failure_in_a_row_waits_longer_and_a_key_tries_at_once(tmp_pa
     await host.close()
 
 
+async def test_a_fault_is_a_problem_that_is_named_and_another_try(tmp_path: Path) -> None:
+    clock, machine = ManualClock(), ScriptedMachine()
+    machine.session("abc")
+    lines = CutLines(machine.host, tmp_path, clock)
+
+    async def dial() -> CutLine:
+        if not problems:
+            raise RuntimeError("a fault")
+        return await lines()
+
+    problems: list[str] = []
+    host = FarHost("box", dial=dial, clock=clock)
+    host.follow(lambda: problems.append(host.problem))
+    await _pass(clock, 1)
+    await _until(host, lambda: host.rows)
+    assert problems[0] == (
+        "The line to box is cut: something went wrong (RuntimeError); the log file has details."
+    )
+    assert host.problem == ""
+    await host.close()
+
+
+async def test_a_follower_that_fails_ends_nothing(tmp_path: Path) -> None:
+    machine = ScriptedMachine()
+    machine.session("abc")
+
+    def fail() -> None:
+        raise RuntimeError("a fault")
+
+    async with _desk(machine, tmp_path, retries=False) as (host, _, _):
+        host.follow(fail)
+        await _until(host, lambda: host.rows)
+        machine.session("def")
+        await _until(host, lambda: len(host.rows) == 2)
+        assert host.problem == ""
+
+
 async def test_silence_cuts_the_line_and_so_does_sleep(tmp_path: Path) -> None:
     machine = ScriptedMachine()
     machine.session("abc")
