@@ -57,6 +57,7 @@ ELSEWHERE: Final = "The question was answered elsewhere."
 ENDED: Final = "Its process ended: nobody waits for that answer any more."
 CUT: Final = "The line is cut: the question is put again once it's back."
 UNKNOWN: Final = "Its process ended before it said that it had the prompt."
+UNSAID: Final = "The line was cut before the other end said that it had sent the prompt."
 CLOSED: Final = "You left before an answer came."
 
 Request: TypeAlias = SendPrompt | GiveAnswer | StopTurn
@@ -345,11 +346,13 @@ class WatchedSession:
         """Say what became of a request to an owner that has ended."""
         number = pending.request.number
         match pending.request:
-            case SendPrompt(text=text):
-                if self._prompts[text.strip()] > pending.same:
+            case SendPrompt(text=typed):
+                if self._prompts[typed.strip()] > pending.same:
                     return RequestOutcome(number=number, outcome="sent")
                 hint = "It may have been sent: check the conversation, then send it again."
-                return RequestOutcome(number=number, outcome="refused", text=UNKNOWN, hint=hint)
+                asked_nobody = pending.owner is not None and not pending.owner[1]
+                text = UNSAID if asked_nobody else UNKNOWN
+                return RequestOutcome(number=number, outcome="refused", text=text, hint=hint)
             case GiveAnswer():
                 return RequestOutcome(number=number, outcome="refused", text=ENDED)
             case StopTurn():
