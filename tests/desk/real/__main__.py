@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from tests.benchmarks.bench_open import MESSAGES, long_session
 from tests.desk.real.recorder import SessionRecorder
 from tests.desk.real.scene import LOST_S, Machine
 from tests.support.watcher import Watcher
@@ -214,6 +215,20 @@ def _words(times: Sequence[float]) -> str:
     return f"{median * 1000:.0f} ms ({median / trip:.2f} trips), worst {worst / trip:.2f} trips"
 
 
+async def opening(machine: Machine) -> None:
+    """A session of 50,000 messages, opened over a line of 250 kB/s with a round trip of 150 ms."""
+    id_ = long_session(machine.there / "data" / "sessions" / "long", machine.work)
+    machine.line.delay_s, machine.line.rate = DELAY_S, 250_000
+    host = FarHost("box")
+    began = time.monotonic()
+    follower = SessionRecorder(host, id_)
+    await follower.until(lambda: follower.times, 300)
+    expect(len(follower.records) == MESSAGES, f"{len(follower.records)} messages came")
+    say(f"{MESSAGES} messages are here after {time.monotonic() - began:.1f} s")
+    await follower.close()
+    await host.close()
+
+
 async def sleep(machine: Machine) -> None:
     """The desk, its ssh, or both, stopped for longer than a line is silent."""
     id_ = begin_session(machine, turns=400, words=20, asks=1000)
@@ -381,9 +396,8 @@ async def nothing_remains(machine: Machine) -> None:
     say("nothing serves after a desk that was closed, nor after one that was killed")
 
 
-TRIALS: Final[Mapping[str, Trial]] = {
-    one.__name__: one for one in (refusals, noise, nothing_remains, killed, latency, cuts, sleep)
-}
+_EVERY: Final = (refusals, noise, nothing_remains, killed, latency, opening, cuts, sleep)
+TRIALS: Final[Mapping[str, Trial]] = {one.__name__: one for one in _EVERY}
 
 
 async def _main(tree: Path, names: Sequence[str]) -> int:
