@@ -53,6 +53,7 @@ _ROOM_S: Final = 0.005
 _CROWDED_S: Final = 0.02
 """Seconds that a piece may wait behind others: from the first on the window no longer grows, from
 the second on it shrinks."""
+_SMALLER, _CAREFUL = 0.75, 0.25
 _LEARN_S: Final = 20.0
 """Seconds for which the shortest time of a piece counts: then the line may be another one."""
 
@@ -285,6 +286,8 @@ class _Flow:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._window = 2.0 * _WINDOW_LEAST
+        self._growth = 1.0
+        """The part of what has come by which the window grows: all, until it was too large."""
         self._sent = 0
         self._received = 0
         self._times: deque[tuple[int, float]] = deque()
@@ -320,9 +323,10 @@ class _Flow:
         delay = now - at
         self._learn(now, delay)
         if delay < self._least * 1.05 + _ROOM_S:
-            self._window = min(self._window + self._received - before, _WINDOW_MOST)
+            came = self._received - before
+            self._window = min(self._window + came * self._growth, _WINDOW_MOST)
         elif delay > self._least * 1.05 + _CROWDED_S and self._received > self._shrunk:
-            self._shrink(0.75)
+            self._shrink()
 
     def _learn(self, now: float, delay: float) -> None:
         """Take the shortest time of late for that of the line, once in a while; what waits in it
@@ -331,8 +335,9 @@ class _Flow:
         if now - self._learning > _LEARN_S:
             self._least, self._least_of_late = self._least_of_late, float("inf")
             self._learning = now
-            self._shrink(0.5)
+            self._shrink()
 
-    def _shrink(self, factor: float) -> None:
-        self._window = max(self._window * factor, _WINDOW_LEAST)
+    def _shrink(self) -> None:
+        self._window = max(self._window * _SMALLER, _WINDOW_LEAST)
+        self._growth = _CAREFUL
         self._shrunk = self._sent
