@@ -129,15 +129,13 @@ class _Record:
 
 
 def _parsed(before: list[Record], lines: Sequence[str]) -> tuple[list[Record], int]:
-    with gc_pause():
-        data = "\n".join(lines).encode(errors="replace")
-        return grown(before, data) if lines else (before, 0)
+    data = "\n".join(lines).encode(errors="replace")
+    return grown(before, data) if lines else (before, 0)
 
 
 def _branch_of(records: list[Record]) -> tuple[list[Record], Counter[str]]:
-    with gc_pause():
-        branch = active_branch(records)
-        return branch, Counter(_prompts_of(branch))
+    branch = active_branch(records)
+    return branch, Counter(_prompts_of(branch))
 
 
 class WatchedSession:
@@ -334,8 +332,9 @@ class WatchedSession:
             self._view.line_back()
 
     async def _restore(self) -> None:
-        self.branch, self._prompts = await self._record.parse()
-        await self._view.restore(self.branch, self._record.damaged)
+        with gc_pause(loading=True):  # no collection between the two: it would walk all records
+            self.branch, self._prompts = await self._record.parse()
+            await self._view.restore(self.branch, self._record.damaged)
 
     @property
     def _owner_is_silent(self) -> bool:
