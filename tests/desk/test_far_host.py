@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.clock import ManualClock
 from tests.support.cut_line import CutLine, CutLines
-from tests.support.far_machine import ScriptedMachine, question
+from tests.support.far_machine import ScriptedHost, ScriptedMachine, question
 from tests.support.watcher import Watcher
 from tui.app.door.lines import GiveAnswer, Hello, SendPrompt
 from tui.core.errors import HoldfastError
@@ -264,6 +264,26 @@ async def test_a_follower_that_fails_ends_nothing(tmp_path: Path) -> None:
         machine.session("def")
         await _until(host, lambda: len(host.rows) == 2)
         assert host.problem == ""
+
+
+async def test_a_fault_on_the_other_machine_cuts_the_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = ScriptedMachine()
+    machine.session("abc")
+
+    async def fail(self: ScriptedHost, session: str) -> None:
+        monkeypatch.undo()
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(ScriptedHost, "dismiss", fail)
+    async with _desk(machine, tmp_path) as (host, lines, _):
+        await _until(host, lambda: host.rows)
+        await host.dismiss("abc")
+        await _until(host, lambda: host.problem)
+        assert host.problem == "The line to ann@box is cut: it ended."
+        await _until(host, lambda: not host.problem)
+        assert len(lines.lines) == 2
 
 
 async def test_silence_cuts_the_line_and_so_does_sleep(tmp_path: Path) -> None:
