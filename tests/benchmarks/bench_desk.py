@@ -1,10 +1,11 @@
 """The desk's view of one machine with 200 open sessions, of which 20 stream: the CPU that watching
 them takes, the work that it does, and how soon a question is seen.
 
-The owners are fake ones in a few processes of their own, on real sockets, each of the streaming
-ones with 20 changes of its status a second. The CPU is that of the watching process alone, over ten
-seconds, in percent of one processor. A question counts from the order to ask it, which goes to its
-owner through a pipe, to the call that says that the rows have it.
+`watching` has the whole desk over real sessions. Here the owners are fake ones in a few processes
+of their own, on real sockets, each of the streaming ones with 20 changes of its status a second.
+The CPU is that of the watching process alone, over ten seconds, in percent of one processor. A
+question counts from the order to ask it, which goes to its owner through a pipe, to the call that
+says that the rows have it.
 """
 
 from __future__ import annotations

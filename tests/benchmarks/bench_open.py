@@ -44,7 +44,7 @@ def run() -> list[tuple[str, float, float]]:
         env["HOLDFAST_HOME"] = home
         env.pop("PYTHONDONTWRITEBYTECODE", None)
         env["PYTHONPYCACHEPREFIX"] = str(Path(home) / "compiled")
-        session = _session(Path(home) / "data" / "sessions" / "work", work)
+        session = long_session(Path(home) / "data" / "sessions" / "work", work)
         ours = [sys.executable, "-m", "tui", "--practice"]
         empty: list[float] = []
         long: list[float] = []
@@ -108,7 +108,7 @@ def _rest(screen: Terminal, seconds: float) -> None:
         screen.read(0.005)
 
 
-def _session(folder: Path, work: Path) -> str:
+def long_session(folder: Path, work: Path) -> str:
     """A long session's file; returns its id."""
     folder.mkdir(parents=True)
     now, last = datetime(2026, 11, 20, 8, tzinfo=UTC), ""

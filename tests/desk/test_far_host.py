@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.clock import ManualClock
 from tests.support.cut_line import CutLine, CutLines
-from tests.support.far_machine import ScriptedMachine, question
+from tests.support.far_machine import ScriptedHost, ScriptedMachine, question
 from tests.support.watcher import Watcher
 from tui.app.door.lines import GiveAnswer, Hello, SendPrompt
 from tui.core.errors import HoldfastError
@@ -227,6 +227,63 @@ async def test_each_failure_in_a_row_waits_longer_and_a_key_tries_at_once(tmp_pa
     host.retry()
     await dialled.wait()
     await host.close()
+
+
+async def test_a_fault_is_a_problem_that_is_named_and_another_try(tmp_path: Path) -> None:
+    clock, machine = ManualClock(), ScriptedMachine()
+    machine.session("abc")
+    lines = CutLines(machine.host, tmp_path, clock)
+
+    async def dial() -> CutLine:
+        if not problems:
+            raise RuntimeError("a fault")
+        return await lines()
+
+    problems: list[str] = []
+    host = FarHost("box", dial=dial, clock=clock)
+    host.follow(lambda: problems.append(host.problem))
+    await _pass(clock, 1)
+    await _until(host, lambda: host.rows)
+    assert problems[0] == (
+        "The line to box is cut: something went wrong (RuntimeError); the log file has details."
+    )
+    assert host.problem == ""
+    await host.close()
+
+
+async def test_a_follower_that_fails_ends_nothing(tmp_path: Path) -> None:
+    machine = ScriptedMachine()
+    machine.session("abc")
+
+    def fail() -> None:
+        raise RuntimeError("a fault")
+
+    async with _desk(machine, tmp_path, retries=False) as (host, _, _):
+        host.follow(fail)
+        await _until(host, lambda: host.rows)
+        machine.session("def")
+        await _until(host, lambda: len(host.rows) == 2)
+        assert host.problem == ""
+
+
+async def test_a_fault_on_the_other_machine_cuts_the_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = ScriptedMachine()
+    machine.session("abc")
+
+    async def fail(self: ScriptedHost, session: str) -> None:
+        monkeypatch.undo()
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(ScriptedHost, "dismiss", fail)
+    async with _desk(machine, tmp_path) as (host, lines, _):
+        await _until(host, lambda: host.rows)
+        await host.dismiss("abc")
+        await _until(host, lambda: host.problem)
+        assert host.problem == "The line to ann@box is cut: it ended."
+        await _until(host, lambda: not host.problem)
+        assert len(lines.lines) == 2
 
 
 async def test_silence_cuts_the_line_and_so_does_sleep(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.clock import FakeClock
-from tests.support.desk_world import TIME, chain_of, desk, home_in, write_session
+from tests.support.desk_world import TIME, Desk, chain_of, desk, home_in, write_session
 from tests.support.owner import FakeOwner, live_folder, owner_process
 from tui.app import background
 from tui.app.background import BackgroundSession
@@ -22,6 +22,7 @@ from tui.core.errors import HoldfastError
 from tui.core.paths import Folders
 from tui.core.process_birth import born
 from tui.core.questions import UserQuestion
+from tui.desk.local_host import LocalHost
 from tui.permissions.asked import AskedQuestions
 from tui.session.lock import SessionLock
 
@@ -109,6 +110,23 @@ async def test_many_changes_are_told_a_few_times_a_second(tmp_path: Path) -> Non
         await at.row_that("abc", lambda row: row.detail == "299")
         seconds = asyncio.get_running_loop().time() - began
         assert at.changes - before <= seconds * 5 + 2
+
+
+async def test_a_follower_that_fails_ends_nothing(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    host = LocalHost(home)
+
+    def fail() -> None:
+        raise RuntimeError("a fault")
+
+    host.follow(fail)
+    at = Desk(host)
+    try:
+        for id_ in ("abc", "def"):
+            async with FakeOwner(home.data, hello(id_), SessionStatus(state="idle")):
+                await at.row_that(id_, lambda row: row.kind == "screen")
+    finally:
+        await host.close()
 
 
 async def test_sessions_that_come_and_go_are_seen(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
 from tui.core.facts import Fact, TextDelta, UserMessage
 from tui.core.facts.lines import plain_of
-from tui.desk.watched_session import CUT, ELSEWHERE, ENDED, UNKNOWN, WatchedSession
+from tui.desk.watched_session import CUT, ELSEWHERE, ENDED, UNKNOWN, UNSAID, WatchedSession
 from tui.permissions.asked import AskedCall
 from tui.permissions.types import Answer, Call, Decision
 from tui.session.records import Record
@@ -313,6 +313,32 @@ async def test_a_prompt_to_nobody_waits_for_what_the_host_makes_of_it() -> None:
         channel.tell(RequestOutcome(number=sent.number, outcome="sent"))
         assert (await asking).outcome == "sent"
         assert len(channel.sent_of(SendPrompt)) == 1
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+@pytest.mark.parametrize("after", [NOBODY, NEXT_OWNER])
+async def test_a_prompt_to_nobody_starts_no_second_process_after_a_cut(
+    recorded: bool, after: Hello
+) -> None:
+    host, clock = FakeHost(), ManualClock()
+    async with watched(host, clock) as (session, _):
+        channel = await host.channel()
+        await begin(channel, hello=NOBODY)
+        await until(lambda: session.hello is not None)
+        asking = asyncio.create_task(session.prompt("again"))
+        await channel.got(SendPrompt)
+        channel.cut()
+        await until(lambda: bool(session.cut))
+        clock.advance(0.5)
+        again = await host.channel(2)
+        await begin(again, *([prompt(1, "again")] if recorded else []), hello=after)
+        outcome = await asking
+        assert not again.sent_of(SendPrompt)
+    if recorded:
+        assert outcome.outcome == "sent"
+    else:
+        assert (outcome.outcome, outcome.text) == ("refused", UNSAID)
+        assert "check the conversation" in outcome.hint
 
 
 async def test_a_question_is_put_once_and_settled_where_it_was_answered() -> None:

@@ -3,6 +3,7 @@ killed."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Callable, Generator
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.desk.real.recorder import SessionRecorder
 from tests.support.desk_world import desk, receive_until
 from tests.support.program import Program
 from tui.app import background
@@ -28,6 +30,7 @@ from tui.app.door.lines import (
 )
 from tui.core.clock import SystemClock
 from tui.core.paths import Folders, folders
+from tui.desk.watched_session import UNKNOWN
 
 pytest.importorskip("tui.app.door.door")
 
@@ -107,6 +110,25 @@ async def test_a_frozen_session_is_named_and_a_killed_one_is_interrupted(
         assert ended.state == "interrupted"
         row = await at.row_that(one.id, lambda row: row.kind == "none")
         assert (row.state, row.questions) == ("interrupted", ())
+
+
+async def test_a_prompt_that_its_owner_takes_along_is_given_back(
+    one: BackgroundSession, kept: Folders
+) -> None:
+    async with desk(kept) as at:
+        await at.row_that(one.id, lambda row: row.questions)
+        recorder = SessionRecorder(at.host, one.id)
+        await recorder.until(lambda: recorder.times)
+        os.kill(one.pid, signal.SIGSTOP)
+        asking = asyncio.create_task(recorder.watched.prompt("never taken"))
+        await asyncio.sleep(0)  # it is on its way
+        os.kill(one.pid, signal.SIGKILL)
+        outcome = await asking
+        assert (outcome.outcome, outcome.text) == ("refused", UNKNOWN)
+        assert "check the conversation" in outcome.hint
+        row = await at.row_that(one.id, lambda row: row.kind == "none")
+        assert row.state == "interrupted"  # no process was started for it
+        await recorder.close()
 
 
 async def test_a_turn_is_stopped_from_elsewhere(one: BackgroundSession, kept: Folders) -> None:

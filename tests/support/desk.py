@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from tui.app.door.lines import FromOwner, LineError, ToOwner
+from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
 from tui.desk.host import Changed, DeskRow
 
@@ -64,12 +65,14 @@ class FakeHost:
     """A `DeskHost` that holds the rows that a test gives it.
 
     `channels` are those that were opened, in order; `refuses` is raised by `open` and `start`,
-    while it is set; `started` holds folder and prompt of each session that was started.
+    while it is set; `started` holds folder and prompt of each session that was started; `clock` is
+    the one that whoever made it was given.
     """
 
     def __init__(self, name: str = "", rows: Sequence[DeskRow] = ()) -> None:
         self.name = name
         self.problem = ""
+        self.clock: Clock | None = None
         self.rows: list[DeskRow] = list(rows)
         self.channels: list[FakeChannel] = []
         self.refuses: HoldfastError | None = None

@@ -44,7 +44,7 @@ from tui.desk.far_ssh import (
     ssh_words,
     unreachable,
 )
-from tui.desk.host import Changed, DeskRow
+from tui.desk.host import Changed, DeskRow, call_all
 
 log = logging.getLogger(__name__)
 
@@ -143,8 +143,7 @@ class _Followers:
             self._due.cancel()
             self._due = None
         self._told_at = self._clock.monotonic()
-        for changed in self._every:
-            changed()
+        call_all(self._every)
 
     def close(self) -> None:
         self._every.clear()
@@ -267,7 +266,12 @@ class FarHost:
         while True:
             began = self._clock.monotonic()
             self._retry.clear()
-            end = await self._connection()
+            try:
+                end = await self._connection()
+            except Exception as error:  # the boundary: the next line may do without it
+                log.exception("the line to %s failed", self.name)
+                why = f"something went wrong ({type(error).__name__}); the log file has details"
+                end = Unreachable(f"The line to {self.name} is cut: {why}.")
             self._lose(end.problem)
             steady = end.greeted and self._clock.monotonic() - began > _STEADY_S
             most = _FLAPPING_MOST_S if end.greeted else _BACKOFF_MOST_S

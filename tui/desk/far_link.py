@@ -38,9 +38,13 @@ SLEEP_S: Final = 10.0
 
 READ_LIMIT: Final = 1 << 20
 """Bytes of a line in one go; longer ones come in pieces."""
-_PIECE: Final = 16_384
-_PIECE_MAX: Final = 65_536
-_WINDOW_LEAST, _WINDOW_MOST = 2 * _PIECE, 4 << 20
+_PIECE_LEAST, _PIECE_MOST = 2048, 65_536
+_WINDOW_LEAST, _WINDOW_MOST = 4 * _PIECE_LEAST, 4 << 20
+_PIECES: Final = 16
+"""Pieces in a window: what is urgent waits for one that is being carried, so they are small where
+the line is slow."""
+_SHORT: Final = 16_384
+"""Bytes of the longest line that is urgent."""
 _LINE_MOST: Final = 2 * MAX_LINE
 _BEGUN_MOST: Final = 3 * MAX_LINE
 """Bytes of a line, and of all lines together, that have begun to come and not ended."""
@@ -52,8 +56,13 @@ _HURRY: Final = 65_536
 """Bytes of urgent lines written at a time."""
 _URGENT_MOST: Final = 8 << 20
 """Bytes of urgent lines that wait: a line that can't carry even those is as good as cut."""
-_ROOM_S: Final = 0.05
-_CROWDED_S: Final = 0.15
+_ROOM_S: Final = 0.005
+_CROWDED_S: Final = 0.02
+"""Seconds that a piece may wait behind others: from the first on the window no longer grows, from
+the second on it shrinks."""
+_SMALLER, _CAREFUL = 0.75, 0.25
+_LEARN_S: Final = 20.0
+"""Seconds for which the shortest time of a piece counts: then the line may be another one."""
 
 Rank: TypeAlias = Literal["urgent", "in order", "mark"]
 """The place of a line among those of its channel: before those that wait; behind all; behind all,
@@ -109,7 +118,7 @@ class FarLink:
 
     def send_line(self, channel: int, line: bytes, rank: Rank) -> None:
         """Send a line of a channel."""
-        if rank == "urgent" and len(line) <= _PIECE and channel not in self._marked:
+        if rank == "urgent" and len(line) <= _SHORT and channel not in self._marked:
             self._hurry(b'{"type":"line","channel":%d,"line":%b}\n' % (channel, line.strip()))
             return
         if rank != "in order":  # a later urgent one may say that a large one is void
@@ -128,7 +137,7 @@ class FarLink:
 
     def forget(self, channel: int) -> None:
         """Send and receive no more of a channel."""
-        for table in (self._waiting, self._sizes, self._parts):
+        for table in (self._waiting, self._sizes, self._parts, self._part_sizes):
             table.pop(channel, None)
         self._begun_size -= self._begun.pop(channel, 0)
         self._marked.discard(channel)
@@ -194,7 +203,8 @@ class FarLink:
         channel = CONTROL if CONTROL in self._waiting else next(iter(self._waiting))
         lines = self._waiting.pop(channel)
         line = lines.popleft()
-        piece, rest = line[:_PIECE], line[_PIECE:]
+        size = self._flow.piece
+        piece, rest = line[:size], line[size:]
         if rest:
             lines.appendleft(rest)
         if lines:
@@ -242,7 +252,7 @@ class FarLink:
 
     async def _piece(self, piece: LinePiece) -> FarLine | SessionLine | None:
         """Take the bytes of a piece; returns what it completes."""
-        if not 0 < piece.size <= _PIECE_MAX:
+        if not 0 < piece.size <= _PIECE_MOST:
             raise BrokenLineError(f"A piece of {piece.size} bytes came.")
         parts = self._parts.setdefault(piece.channel, [])
         data = await self._reader.readexactly(piece.size)
@@ -292,14 +302,26 @@ class _Flow:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._window = 2.0 * _WINDOW_LEAST
+        self._growth = 1.0
+        """The part of what has come by which the window grows: all, until it was too large."""
         self._sent = 0
         self._received = 0
         self._times: deque[tuple[int, float]] = deque()
-        self._least = float("inf")
+        self._least = self._least_of_late = float("inf")
+        """The shortest time of a piece: so far, and since `_learning`."""
+        self._learning = clock.monotonic()
+        self._shrunk = 0
+        """Bytes sent when the window was last made smaller: it is not again until they are
+        there."""
 
     @property
     def is_open(self) -> bool:
         return self._sent - self._received < self._window
+
+    @property
+    def piece(self) -> int:
+        """The bytes of a piece now."""
+        return min(max(int(self._window) // _PIECES, _PIECE_LEAST), _PIECE_MOST)
 
     def sent(self, size: int) -> None:
         self._sent += size
@@ -313,9 +335,25 @@ class _Flow:
             at = self._times.popleft()[1]
         if at is None:
             return
-        delay = self._clock.monotonic() - at
-        self._least = min(self._least, delay)
-        if delay < self._least * 1.25 + _ROOM_S:
-            self._window = min(self._window + self._received - before, _WINDOW_MOST)
-        elif delay > self._least * 1.25 + _CROWDED_S:
-            self._window = max(self._window * 0.75, _WINDOW_LEAST)
+        now = self._clock.monotonic()
+        delay = now - at
+        self._learn(now, delay)
+        if delay < self._least * 1.05 + _ROOM_S:
+            came = self._received - before
+            self._window = min(self._window + came * self._growth, _WINDOW_MOST)
+        elif delay > self._least * 1.05 + _CROWDED_S and self._received > self._shrunk:
+            self._shrink()
+
+    def _learn(self, now: float, delay: float) -> None:
+        """Take the shortest time of late for that of the line, once in a while; what waits in it
+        goes out first, so that it is no part of the next one."""
+        self._least, self._least_of_late = min(self._least, delay), min(self._least_of_late, delay)
+        if now - self._learning > _LEARN_S:
+            self._least, self._least_of_late = self._least_of_late, float("inf")
+            self._learning = now
+            self._shrink()
+
+    def _shrink(self) -> None:
+        self._window = max(self._window * _SMALLER, _WINDOW_LEAST)
+        self._growth = _CAREFUL
+        self._shrunk = self._sent

@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias
 
 import msgspec
 
 from tui.app.door.lines import AskedLine, FromOwner, OwnerKind, State, ToOwner
+
+log = logging.getLogger(__name__)
 
 Changed: TypeAlias = Callable[[], None]
 
@@ -94,3 +97,13 @@ class DeskHost(Protocol):
         """Note that somebody has seen how a session ended."""
 
     async def close(self) -> None: ...
+
+
+def call_all(followers: Iterable[Changed]) -> None:
+    """Call each follower of a machine. One that fails keeps neither the others nor the machine
+    from going on; the log has why."""
+    for changed in [*followers]:
+        try:
+            changed()
+        except Exception:  # the boundary: a follower's fault is none of the machine's
+            log.exception("a follower of the desk's rows failed")

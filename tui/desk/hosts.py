@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tui.core.clock import Clock
 from tui.core.paths import Folders
 from tui.desk.host import DeskHost
 from tui.desk.local_host import LocalHost
 from tui.settings import layers
 
 
-def hosts_of(home: Folders, names: Sequence[str] = ()) -> list[DeskHost]:
+def hosts_of(
+    home: Folders, names: Sequence[str] = (), clock: Clock | None = None
+) -> list[DeskHost]:
     """Return this machine, then those that the person's own settings name and those of `names`,
-    each once. Raises UsageError for a name that is no machine's, ConfigError."""
+    each once. `clock` is this machine's; a line to another one has its own, which runs on in sleep.
+    Raises UsageError for a name that is no machine's, ConfigError."""
     every = map(far_host, (*layers.own(home).desk.hosts, *names))
-    return [LocalHost(home), *{host.name: host for host in every}.values()]
+    return [LocalHost(home, clock), *{host.name: host for host in every}.values()]
 
 
 def far_host(name: str) -> DeskHost:

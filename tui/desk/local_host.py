@@ -24,7 +24,7 @@ from tui.core.errors import HoldfastError, SessionError
 from tui.core.paths import Folders, expanded, shorten
 from tui.desk.channel import LocalChannel
 from tui.desk.door_watch import DoorSeen, DoorWatch
-from tui.desk.host import Changed, DeskRow
+from tui.desk.host import Changed, DeskRow, call_all
 from tui.desk.rows import EndSeen, SessionTraces, row_of
 from tui.desk.session_files import DeskFiles, FilesSeen
 from tui.desk.sockets import LineProtocol, LineTaker
@@ -313,8 +313,7 @@ class LocalHost:
         if self._news or self._told_problem != self.problem:
             self._told_at = self.clock.monotonic()
             self._news, self._told_problem = False, self.problem
-            for changed in self._followers:
-                changed()
+            call_all(self._followers)
 
     def _make_row(self, session: str) -> None:
         self._dirty.discard(session)

@@ -58,6 +58,7 @@ ELSEWHERE: Final = "The question was answered elsewhere."
 ENDED: Final = "Its process ended: nobody waits for that answer any more."
 CUT: Final = "The line is cut: the question is put again once it's back."
 UNKNOWN: Final = "Its process ended before it said that it had the prompt."
+UNSAID: Final = "The line was cut before the other end said that it had sent the prompt."
 CLOSED: Final = "You left before an answer came."
 
 Request: TypeAlias = SendPrompt | GiveAnswer | StopTurn
@@ -123,19 +124,22 @@ class _Record:
             self.records, self.lines, self.damaged = [], [], 0
         self.lines += came.lines
 
-    async def parse(self) -> list[Record]:
-        """Parse what came, in a thread, and return the active branch."""
+    async def parse(self) -> tuple[list[Record], Counter[str]]:
+        """Parse what came, in a thread, and return the active branch with its prompts."""
         lines, self.lines = self.lines, []
-        branch, self.records, unread = await asyncio.to_thread(_parsed, self.records, lines)
+        self.records, unread = await asyncio.to_thread(_parsed, self.records, lines)
         self.damaged += unread
-        return branch
+        return await asyncio.to_thread(_branch_of, self.records)
 
 
-def _parsed(before: list[Record], lines: Sequence[str]) -> tuple[list[Record], list[Record], int]:
-    with gc_pause():
-        data = "\n".join(lines).encode(errors="replace")
-        records, unread = grown(before, data) if lines else (before, 0)
-        return active_branch(records), records, unread
+def _parsed(before: list[Record], lines: Sequence[str]) -> tuple[list[Record], int]:
+    data = "\n".join(lines).encode(errors="replace")
+    return grown(before, data) if lines else (before, 0)
+
+
+def _branch_of(records: list[Record]) -> tuple[list[Record], Counter[str]]:
+    branch = active_branch(records)
+    return branch, Counter(_prompts_of(branch))
 
 
 class WatchedSession:
@@ -335,9 +339,9 @@ class WatchedSession:
             self._view.line_back()
 
     async def _restore(self) -> None:
-        self.branch = await self._record.parse()
-        self._prompts = Counter(_prompts_of(self.branch))
-        await self._view.restore(self.branch, self._record.damaged)
+        with gc_pause(loading=True):  # no collection between the two: it would walk all records
+            self.branch, self._prompts = await self._record.parse()
+            await self._view.restore(self.branch, self._record.damaged)
 
     @property
     def _owner_is_silent(self) -> bool:
@@ -348,11 +352,13 @@ class WatchedSession:
         """Say what became of a request to an owner that has ended."""
         number = pending.request.number
         match pending.request:
-            case SendPrompt(text=text):
-                if self._prompts[text.strip()] > pending.same:
+            case SendPrompt(text=typed):
+                if self._prompts[typed.strip()] > pending.same:
                     return RequestOutcome(number=number, outcome="sent")
                 hint = "It may have been sent: check the conversation, then send it again."
-                return RequestOutcome(number=number, outcome="refused", text=UNKNOWN, hint=hint)
+                asked_nobody = pending.owner is not None and not pending.owner[1]
+                text = UNSAID if asked_nobody else UNKNOWN
+                return RequestOutcome(number=number, outcome="refused", text=text, hint=hint)
             case GiveAnswer():
                 return RequestOutcome(number=number, outcome="refused", text=ENDED)
             case StopTurn():

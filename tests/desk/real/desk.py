@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from tests.desk.real.following import Following
+from tests.desk.real.recorder import SessionRecorder
 from tui.desk.far_host import FarHost
 
 
@@ -21,7 +21,7 @@ async def _main(session: str) -> None:
             print(f"cut: {shown}" if shown else "reached", flush=True)
 
     host.follow(changed)
-    follower = Following(host, session)
+    follower = SessionRecorder(host, session)
     times = 0
     while True:
         await follower.until(lambda: follower.times > times, 10_000)  # noqa: B023 - awaited here

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import shlex
 import shutil
 import socket
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 _BLOCK: Final = 16_384
+LOST_S: Final = 0.2
 _DAEMON: Final = """\
 ListenAddress 127.0.0.1
 HostKey {place}/{key}
@@ -40,14 +42,17 @@ Host box
 
 
 class Line:
-    """Carries connections to a port, `delay_s` late, at most `rate` bytes a second each way."""
+    """Carries connections to a port, `delay_s` late, at most `rate` bytes a second each way. Of the
+    blocks `loss` are lost, and come again `LOST_S` later with all behind them, as TCP has it."""
 
     def __init__(self, to: int) -> None:
         self.to = to
         self.port = 0
         self.delay_s = 0.0
         self.rate = float("inf")
+        self.loss = 0.0
         self.cuts = 0
+        self._chance = random.Random(54)
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
 
@@ -101,7 +106,8 @@ class Line:
         try:
             with suppress(OSError):
                 while block := await reader.read(_BLOCK):
-                    await coming.put((loop.time() + self.delay_s, block))
+                    again = LOST_S if self._chance.random() < self.loss else 0.0
+                    await coming.put((loop.time() + self.delay_s + again, block))
             await coming.put((loop.time() + self.delay_s, b""))
             await task
         finally:

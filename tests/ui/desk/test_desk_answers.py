@@ -29,6 +29,7 @@ from tui.core.questions import PlanReview, UserAnswer, UserAnswers
 from tui.permissions.asked import Answered, Asked, answer_of
 from tui.permissions.types import Answer
 from tui.ui.desk.app import DeskApp
+from tui.ui.desk.requests import PATIENCE_S
 from tui.ui.screens.plan import PlanModal
 from tui.ui.widgets.approval import ApprovalModal
 from tui.ui.widgets.questionnaire import QuestionnaireModal
@@ -115,6 +116,21 @@ async def test_the_first_of_two_desks_answers_and_the_dialog_of_the_other_closes
             )
         )
         await closed(app, pilot, "the session: It was answered before. Look.")
+
+
+async def test_an_owner_that_says_nothing_is_waited_for_half_a_minute() -> None:
+    host, clock = waits(call()), ManualClock()
+    async with desk([host], clock=clock) as (app, pilot):
+        await opened(app, pilot, clock, ApprovalModal)
+        await pilot.press("1")
+        channel, _ = await given(pilot, host, 2)
+        clock.advance(PATIENCE_S - 1)
+        await pilot.pause()
+        assert "confirmed" not in said(app)
+        clock.advance(1)
+        await closed(app, pilot, "the session hasn't confirmed the answer.")
+        assert "If its question is still listed, answer it again." in said(app)
+        assert channel.closed
 
 
 async def test_a_question_that_leaves_the_list_closes_its_dialog() -> None:
@@ -215,7 +231,7 @@ async def test_a_key_pressed_before_the_dialog_was_there_answers_nothing() -> No
 
 async def test_a_turn_is_stopped_once_the_person_has_confirmed_it() -> None:
     host = FakeHost("", [row("w", "working", "busy", detail="Run make", since=ago(1))])
-    async with desk([host]) as (app, pilot):
+    async with desk([host], clock=ManualClock()) as (app, pilot):
         await pilot.press("s")
         await until(pilot, lambda: isinstance(app.screen, Confirmation))
         assert "Run make" in text_of(app)

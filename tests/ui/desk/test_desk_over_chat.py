@@ -11,6 +11,7 @@ from tests.support.world import World
 from tests.ui.desk.samples import call, day, row
 from tests.ui.screens.driving import running, say, turn, until
 from tui.app.door.lines import Hello, RecordEnd, SessionStatus, StopTurn
+from tui.core.clock import Clock
 from tui.core.paths import Folders
 from tui.permissions.types import Call, Decision
 from tui.ui.app import HoldfastApp
@@ -24,7 +25,8 @@ from tui.ui.widgets.approval import ApprovalModal
 def host(monkeypatch: pytest.MonkeyPatch) -> FakeHost:
     made = FakeHost("", day())
 
-    def hosts_of(_: Folders) -> list[FakeHost]:
+    def hosts_of(_: Folders, *, clock: Clock) -> list[FakeHost]:
+        made.clock = clock
         return [made]
 
     monkeypatch.setattr(over_chat, "hosts_of", hosts_of)
@@ -50,6 +52,7 @@ async def opened(app: HoldfastApp, pilot: Pilot[None], host: FakeHost) -> DeskSc
 async def test_f7_shows_the_desk_and_leads_back_to_the_chat(host: FakeHost, key: str) -> None:
     async with running(World()) as (app, pilot):
         screen = await opened(app, pilot, host)
+        assert host.clock is app.conversation.services.clock
         assert screen.row is not None
         assert screen.row.title == "fix the flaky test in test_store.py"
         await pilot.press(key)

@@ -185,12 +185,6 @@ class Door:
         if self._watchers:
             self._flush_in(BURST_S)
 
-    def start_over(self) -> None:
-        """Begin anew for those that watch: the record went on from another place."""
-        for watcher in tuple(self._watchers):
-            if watcher.watching:
-                self.watch(watcher)
-
     def close(self, end: Ended) -> None:
         """Say how the session ended, and let everybody go."""
         if self._listener.fd >= 0:

@@ -52,5 +52,6 @@ class DeskOverChat:
 async def show(frontend: ScreenFrontend) -> None:
     """Show the sessions of this machine, and of those that the settings name. Raises UsageError
     for a name that is no machine's, ConfigError."""
-    hosts = await asyncio.to_thread(hosts_of, frontend.services.folders)
+    services = frontend.services
+    hosts = await asyncio.to_thread(hosts_of, services.folders, clock=services.clock)
     await DeskOverChat(frontend, hosts).show()

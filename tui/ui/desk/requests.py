@@ -147,14 +147,18 @@ async def ask_owner(
             if not attempt:
                 raise
             continue
+        channel.send(request)
+        waiting = asyncio.ensure_future(_outcome(channel, request.number))
+        patience = asyncio.ensure_future(clock.sleep(PATIENCE_S))
         try:
-            async with asyncio.timeout(PATIENCE_S):
-                channel.send(request)
-                if outcome := await _outcome(channel, request.number):
-                    return outcome
-        except TimeoutError:
-            return None
+            await asyncio.wait((waiting, patience), return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                return None
+            if outcome := waiting.result():
+                return outcome
         finally:
+            waiting.cancel()
+            patience.cancel()
             await channel.close()
     return None
 
