@@ -137,7 +137,7 @@ class FarLink:
 
     def forget(self, channel: int) -> None:
         """Send and receive no more of a channel."""
-        for table in (self._waiting, self._sizes, self._parts, self._part_sizes):
+        for table in (self._waiting, self._sizes, self._parts):
             table.pop(channel, None)
         self._begun_size -= self._begun.pop(channel, 0)
         self._marked.discard(channel)

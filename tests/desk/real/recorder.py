@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from tui.app.door.lines import AskedLine, Ended, Hello, OwnerNotice, SessionStatus
+from tui.app.door.lines import AskedLine, Ended, Hello, OwnerNotice, SessionStatus, UnsentLine
 from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.facts import Fact
@@ -91,6 +91,9 @@ class SessionRecorder:
     def say(self, notice: OwnerNotice) -> None:
         if notice.level in {"warning", "error"}:
             self.faults.append(notice.text)
+
+    def restore_unsent(self, work: UnsentLine) -> None:
+        """Do nothing: the trial's sessions end by themselves."""
 
     def line_cut(self, reason: str, again_at: float) -> None:
         self.cuts += 1
