@@ -158,9 +158,9 @@ class Prompt(VimArea):
         elif not self.text and event.key in {"home", "end"}:
             await self.run_action(f"screen.edge({-1 if event.key == 'home' else 1})")
         elif not self.text and event.character == "?":
-            await self.run_action("app.command('help')")
+            await self.run_action("screen.lead_to('help')")
         elif not self.text and event.key == "left":
-            await self.run_action("app.command('agents')")
+            await self.run_action("screen.lead_to('agents')")
         elif event.key == "ctrl+x" and self.selection.is_empty:
             self._chord = True  # alone it cuts a selection; a line would be lost by habit
         elif event.key == "ctrl+e" and chord:
