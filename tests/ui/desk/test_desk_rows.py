@@ -12,12 +12,12 @@ from tests.ui.desk.samples import NOW, PLAN, QUESTION, ago, call, day, row
 from tui.app.door.lines import AskedLine
 from tui.desk.host import DeskRow
 from tui.ui.desk import desk_rows
-from tui.ui.desk.desk_rows import Columns, DeskLine, line_parts, lines_of
+from tui.ui.desk.desk_rows import ColumnCells, DeskLine, line_parts, lines_of
 
 
 def texts(lines: list[DeskLine], width: int = 116, *, hosts: bool = False) -> list[str]:
     rows = [line.row for line in lines if line.row is not None]
-    columns = Columns.of(rows, hosts=hosts)
+    columns = ColumnCells.of(rows, hosts=hosts)
     parts = [line_parts(line, NOW, width, columns) for line in lines]
     return ["".join(text for text, _ in some) for some in parts]
 
@@ -64,7 +64,7 @@ def test_a_title_gets_the_room_that_short_folders_and_branches_leave() -> None:
 @pytest.mark.parametrize("width", [60, 80, 100, 140])
 def test_the_names_of_the_columns_stand_over_them(width: int) -> None:
     one = row("a", "idle", "t", cwd="/srv", branch="main", cost_usd=0.5)
-    columns = Columns.of([one], hosts=True)
+    columns = ColumnCells.of([one], hosts=True)
     names = desk_rows.heading(width, columns)
     parts = line_parts(DeskLine("session", "open", one), NOW, width, columns)
     line = "".join(text for text, _ in parts)

@@ -96,7 +96,7 @@ _NAME: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ColumnCells:
     """The cells of the columns whose texts have a common length. With `hosts` each session says
     where it is."""
 
@@ -106,7 +106,7 @@ class Columns:
     host: int = 14
 
     @classmethod
-    def of(cls, rows: Iterable[DeskRow], *, hosts: bool = False) -> Columns:
+    def of(cls, rows: Iterable[DeskRow], *, hosts: bool = False) -> ColumnCells:
         """Return columns that are as wide as the texts of these sessions need, at the most as the
         list has room for."""
         need = {name: len(name) for name in _TEXTS}
@@ -272,11 +272,11 @@ def since_words(row: DeskRow, now: datetime) -> str:
 # Lines
 
 
-_USUAL_COLUMNS: Final = Columns()
+_USUAL_COLUMNS: Final = ColumnCells()
 
 
 def line_parts(
-    line: DeskLine, now: datetime, width: int, columns: Columns = _USUAL_COLUMNS
+    line: DeskLine, now: datetime, width: int, columns: ColumnCells = _USUAL_COLUMNS
 ) -> list[Part]:
     """Return a line in `width` cells."""
     if line.kind == "space":
@@ -304,7 +304,7 @@ def _question_parts(row: DeskRow, width: int) -> list[Part]:
     return [("  └ ", "muted"), (text, look), (tail, "muted")]
 
 
-def _session_parts(row: DeskRow, now: datetime, width: int, columns: Columns) -> list[Part]:
+def _session_parts(row: DeskRow, now: datetime, width: int, columns: ColumnCells) -> list[Part]:
     began = moment_of(row.started)
     texts = {
         "title": title_of(row),
@@ -342,7 +342,7 @@ def _places(cwd: str, branch: str, host: str) -> Mapping[str, str]:
     }
 
 
-def heading(width: int, columns: Columns = _USUAL_COLUMNS) -> str:
+def heading(width: int, columns: ColumnCells = _USUAL_COLUMNS) -> str:
     """Return the names of the columns over the sessions."""
     names = {name: name for name, *_ in _COLUMNS} | {"title": "title", "does": "what it does"}
     cells = _row_cells(names, width, columns)
@@ -353,7 +353,7 @@ def _most(column: str) -> int:
     return next(cells for name, cells, _ in _COLUMNS if name == column)
 
 
-def _row_cells(texts: Mapping[str, str], width: int, columns: Columns) -> list[tuple[str, str]]:
+def _row_cells(texts: Mapping[str, str], width: int, columns: ColumnCells) -> list[tuple[str, str]]:
     """Return the cells of a line with their column names; the title and what it does get what the
     others leave."""
     tail: list[tuple[str, str]] = []

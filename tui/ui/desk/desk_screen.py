@@ -26,7 +26,7 @@ from tui.desk.host import DeskHost, DeskRow
 from tui.ui.desk import desk_rows
 from tui.ui.desk.desk_list import DeskList
 from tui.ui.desk.desk_preview import DeskPreview
-from tui.ui.desk.desk_rows import Columns, DeskLine, SessionKey, key_of
+from tui.ui.desk.desk_rows import ColumnCells, DeskLine, SessionKey, key_of
 from tui.ui.desk.requests import ListedQuestion, answer, ask_owner
 from tui.ui.screens.table_screen import SHORT, TableScreen
 from tui.ui.screens.task_rows import SteadyText
@@ -65,7 +65,7 @@ class DeskOwner(Protocol):
 class DeskColumns(Widget):
     """The names of the columns, in the available width."""
 
-    columns: reactive[Columns] = reactive(Columns())
+    columns: reactive[ColumnCells] = reactive(ColumnCells())
 
     def render(self) -> Content:
         return Content(desk_rows.heading(self.size.width, self.columns))
@@ -99,7 +99,7 @@ class DeskScreen(TableScreen[None]):
         self._expected: SessionKey | None = None
         """A session that was started here, until it is listed."""
         self._draw_due = False
-        self._columns = Columns()
+        self._columns = ColumnCells()
         self._list = DeskList(self)
         self._preview = DeskPreview()
 
@@ -198,7 +198,7 @@ class DeskScreen(TableScreen[None]):
         """Make the columns as wide as the texts of these sessions need, whether the filter shows
         them or not: it moves no column."""
         listed = [row for row in rows if not self._folded or desk_rows.group_of(row) != "saved"]
-        columns = Columns.of(listed or rows, hosts=len(self._hosts) > 1)
+        columns = ColumnCells.of(listed or rows, hosts=len(self._hosts) > 1)
         if columns != self._columns:
             self._columns = self.query_one("#columns", DeskColumns).columns = columns
             self._list.forget()

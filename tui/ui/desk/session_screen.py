@@ -148,6 +148,7 @@ class SessionScreen(ChatScreen):
 
     def on_mount(self) -> None:
         self.queued.key = False
+        self.prompt.leads_by = "screen.lead_to"
         app = cast("ThemedApp", self.app)  # pyright: ignore[reportUnknownMemberType] - Textual's App
         self.use_keys(app.own_keys)
         self._draft_before, app.guard.draft = app.guard.draft, self.prompt

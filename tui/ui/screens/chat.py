@@ -330,10 +330,6 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
             self._set_fresh(False)
         self.conversation.append(item)
 
-    async def action_lead_to(self, name: str) -> None:
-        """Open what a key of the empty prompt is for: the help, or the sub-agents."""
-        await self.run_action(f"app.command('{name}')")
-
     def action_widen(self, cells: int) -> None:
         self.panes.widen(cells)
 
