@@ -35,6 +35,11 @@ def test_groups_come_in_the_order_of_what_a_person_has_to_do() -> None:
     ]
 
 
+def test_a_single_saved_session_is_named_as_one() -> None:
+    lines = lines_of([row("a", "idle", "t"), row("b", "saved", "u")])
+    assert texts(lines)[-1] == "Saved  1   f shows it"
+
+
 def test_a_session_with_an_open_question_waits_whatever_else_it_does() -> None:
     assert desk_rows.group_of(row("a", "working", "t", asked=QUESTION)) == "waiting"
 

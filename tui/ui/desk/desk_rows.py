@@ -290,7 +290,8 @@ def line_parts(
 
 def _group_parts(line: DeskLine) -> list[Part]:
     parts: list[Part] = [(GROUPS[line.group], "heading"), (f"  {line.count:,}", "muted")]
-    return [*parts, ("   f", "accent"), (" shows them", "muted")] if line.folded else parts
+    shows = " shows it" if line.count == 1 else " shows them"
+    return [*parts, ("   f", "accent"), (shows, "muted")] if line.folded else parts
 
 
 def _question_parts(row: DeskRow, width: int) -> list[Part]:
