@@ -9,6 +9,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from tests.support.clock import FakeClock
 from tui.app import background
@@ -67,6 +68,19 @@ def test_ps_lists_what_runs_with_what_it_does(
     assert main.main(["ps", "--all", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert {row["id"]: row["state"] for row in rows} == {"abc123": "waiting", "abd456": "failed"}
+
+
+def test_ps_aligns_wide_characters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
+    wide = "日本語のタイトルがとても長いセッションです、列が揃うかどうか"
+    background.save(folders(), made("abc123", title=wide, detail=f"{wide}{wide}"))
+    background.save(folders(), made("abd456", title="short"))
+    assert main.main(["ps"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    folder = cell_len(lines[0].partition("FOLDER")[0])
+    assert [cell_len(line.rpartition("/work")[0]) for line in lines[1:]] == [folder, folder]
 
 
 def test_what_runs_elsewhere_is_left_alone(

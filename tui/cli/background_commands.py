@@ -25,7 +25,7 @@ from tui.core.clock import Clock, SystemClock
 from tui.core.errors import HoldfastError, SessionError
 from tui.core.formatting import age, money, plural
 from tui.core.paths import Folders, folders, shorten
-from tui.core.standard_output import note, print_text
+from tui.core.standard_output import clipped, note, print_table, print_text
 from tui.core.text_cleaning import one_line
 from tui.desk.far_session import FAR
 from tui.session import catalog
@@ -52,10 +52,7 @@ def ps(options: Options, home: Folders, clock: Clock) -> int:
         return print_json([one.to_json() for one in (*sessions, *commands)])
     lines = [*(_row(one, now) for one in sessions), *(_command_row(one, now) for one in commands)]
     rows = [("ID", "STATE", "SINCE", "COST", "TITLE", "FOLDER"), *lines] if lines else []
-    widths = [max(len(row[at]) for row in rows) for at in range(5)] if rows else []
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=False))
-        print_text("  ".join((*cells, row[5])))
+    print_table(rows)
     if commands:
         note(TAKE_OVER_HINT)
     if not lines:
@@ -71,10 +68,10 @@ def _row(one: BackgroundSession, now: datetime) -> tuple[str, ...]:
     words, title = one_line(one.words), one_line(one.title) or "(no prompt)"
     return (
         one.id,
-        words if len(words) <= 60 else f"{words[:59]}…",
+        clipped(words, 60),
         age(background.moment(one.since, now), now),
         money(one.cost_usd) if one.cost_usd else "—",
-        _short(title),
+        clipped(title, 40),
         one_line(shorten(one.cwd)),
     )
 
@@ -87,13 +84,9 @@ def _command_row(one: UnattendedCommand, now: datetime) -> tuple[str, ...]:
         one.words,
         age(background.moment(one.since, now), now),
         "—",
-        _short(one_line(title) or "(no prompt)"),
+        clipped(one_line(title) or "(no prompt)", 40),
         one_line(shorten(one.cwd)),
     )
-
-
-def _short(title: str) -> str:
-    return title if len(title) <= 40 else f"{title[:39]}…"
 
 
 def attach(options: Options, home: Folders, clock: Clock) -> int:

@@ -16,7 +16,7 @@ from tui.core import log, plain_detection
 from tui.core.clock import Clock, SystemClock
 from tui.core.formatting import age, money
 from tui.core.paths import folders, shorten
-from tui.core.standard_output import note, print_text
+from tui.core.standard_output import clipped, note, print_table
 from tui.core.text_cleaning import one_line
 from tui.desk.far_session import far_session
 from tui.desk.host import DeskHost, DeskRow
@@ -26,8 +26,8 @@ from tui.permissions.asked import summary_of
 
 FIRST_WORD_S: Final = 20.0
 """Seconds in which a machine has to say what there is."""
-_STATE_CHARS: Final = 60
-_TITLE_CHARS: Final = 40
+_STATE_CELLS: Final = 60
+_TITLE_CELLS: Final = 40
 _ORDER: Final = (
     *("waiting", "working", "parked", "idle", "failed", "interrupted", "stopped", "done", "saved"),
 )
@@ -118,7 +118,7 @@ def row_to_json(row: DeskRow) -> dict[str, Any]:
         "detail": row.detail,
         "question": summary_of(row.questions[0].asked) if row.questions else None,
         "title": row.title,
-        "cost_usd": row.cost_usd,
+        "cost_usd": None if row.cost_usd is None else round(row.cost_usd, 6),
         "cwd": row.cwd,
         "branch": row.branch,
         "model": row.model,
@@ -137,10 +137,7 @@ def print_rows(rows: Sequence[DeskRow], now: datetime) -> None:
     several = any(row.host for row in rows)
     heads = ("ID", "STATE", "SINCE", "COST", "TITLE", *(("HOST",) if several else ()), "FOLDER")
     lines = [heads, *(_cells(row, now, several=several) for row in rows)]
-    widths = [max(len(line[at]) for line in lines) for at in range(len(heads) - 1)]
-    for line in lines:
-        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=False))
-        print_text("  ".join((*cells, line[-1])))
+    print_table(lines)
 
 
 def _cells(row: DeskRow, now: datetime, *, several: bool) -> tuple[str, ...]:
@@ -148,14 +145,10 @@ def _cells(row: DeskRow, now: datetime, *, several: bool) -> tuple[str, ...]:
     detail = row.problem or row.detail
     return (
         row.id,
-        _short(one_line(f"{state}: {detail}" if detail else state), _STATE_CHARS),
+        clipped(one_line(f"{state}: {detail}" if detail else state), _STATE_CELLS),
         age(background.moment(row.since, now), now),
         money(row.cost_usd) if row.cost_usd else "—",
-        _short(one_line(row.title) or "(no prompt)", _TITLE_CHARS),
+        clipped(one_line(row.title) or "(no prompt)", _TITLE_CELLS),
         *((one_line(row.host) or "here",) if several else ()),
         one_line(shorten(row.cwd)),
     )
-
-
-def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"

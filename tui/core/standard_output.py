@@ -8,7 +8,7 @@ characters never stop either.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, TextIO
 from unicodedata import east_asian_width
@@ -55,6 +55,26 @@ def cells(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def clipped(text: str, most: int) -> str:
+    """A text in at most `most` cells; of a longer one the beginning, and an ellipsis."""
+    if cells(text) <= most:
+        return text
+    text = text[: most - 1]
+    while cells(text) > most - 1:
+        text = text[:-1]
+    return f"{text}…"
+
+
+def print_table(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows of as many texts each, one below the other. Raises OSError."""
+    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        *padded, last = (
+            text + " " * (width - cells(text)) for text, width in zip(row, widths, strict=True)
+        )
+        print_text("  ".join((*padded, last.rstrip())))
 
 
 def folded(head: str, text: str, width: int) -> Iterator[str]:

@@ -93,6 +93,18 @@ async def test_a_late_watcher_gets_what_streams_once(tmp_path: Path) -> None:
         assert (await late.ask(StopTurn)).outcome == "refused"
 
 
+async def test_a_turn_that_is_over_is_never_said_to_start(tmp_path: Path) -> None:
+    async with owned(tmp_path, "Done.") as session:
+        one = await session.watcher()
+        await one.watch()
+        await one.ask(SendPrompt, text="hi")
+        await one.until_fact(facts.TurnFinished)
+        over = len(one.lines)
+        await one.until(SessionStatus, lambda status: status.state == "idle")
+        later = [line.detail for line in one.lines[over:] if isinstance(line, SessionStatus)]
+        assert "starting" not in later
+
+
 async def late_status(one: Watcher) -> SessionStatus:
     status = one.lines[-1]
     assert isinstance(status, SessionStatus)

@@ -92,7 +92,7 @@ async def test_an_answer_goes_to_the_owner_and_its_taking_is_said(
         assert sent.to == "q-a"
         assert answer_of(asked, over_the_line.answer) == wanted
         channel.tell(Settled(number="q-a"), RequestOutcome(number=sent.number, outcome="done"))
-        await closed(app, pilot, "Answered: the session.")
+        await closed(app, pilot, "Answered: “the session”.")
         assert all(one.closed for one in host.channels)
 
 
@@ -104,7 +104,7 @@ async def test_the_first_of_two_desks_answers_and_the_dialog_of_the_other_closes
         await pilot.pause()
         assert isinstance(app.screen, ApprovalModal)
         (await one.channel()).tell(Settled(number="q-a"))
-        await closed(app, pilot, "the session: Answered elsewhere, or no longer asked.")
+        await closed(app, pilot, "“the session”: Answered elsewhere, or no longer asked.")
         assert not any(channel.sent for channel in one.channels)
     async with desk([other], clock=clock) as (app, pilot):
         await opened(app, pilot, clock, ApprovalModal)
@@ -115,7 +115,7 @@ async def test_the_first_of_two_desks_answers_and_the_dialog_of_the_other_closes
                 number=sent.number, outcome="refused", text="It was answered before.", hint="Look."
             )
         )
-        await closed(app, pilot, "the session: It was answered before. Look.")
+        await closed(app, pilot, "“the session”: It was answered before. Look.")
 
 
 async def test_an_owner_that_says_nothing_is_waited_for_half_a_minute() -> None:
@@ -194,7 +194,7 @@ async def test_an_answer_is_sent_again_with_its_number_once_the_line_is_back() -
         again, resent = await given(pilot, host, 3)
         assert resent == sent
         again.tell(RequestOutcome(number=sent.number, outcome="done"))
-        await closed(app, pilot, "Answered: the session.")
+        await closed(app, pilot, "Answered: “the session”.")
 
 
 async def test_an_answer_whose_fate_is_unknown_is_called_so() -> None:
@@ -208,7 +208,7 @@ async def test_an_answer_whose_fate_is_unknown_is_called_so() -> None:
             await pilot.pause()
             await asyncio.sleep(0)
             clock.advance(5)
-        await closed(app, pilot, "the session hasn't confirmed the answer.")
+        await closed(app, pilot, "“the session” hasn't confirmed the answer.")
 
 
 async def test_ctrl_c_leaves_a_question_unanswered() -> None:
@@ -244,7 +244,7 @@ async def test_a_turn_is_stopped_once_the_person_has_confirmed_it() -> None:
         channel = await host.channel()
         stop = await channel.got(StopTurn)
         channel.tell(RequestOutcome(number=stop.number, outcome="done"))
-        await closed(app, pilot, "Stopped: busy.")
+        await closed(app, pilot, "Stopped: “busy”.")
         await pilot.press("s")
         await until(pilot, lambda: isinstance(app.screen, Confirmation))
         await pilot.press("y")
@@ -254,7 +254,7 @@ async def test_a_turn_is_stopped_once_the_person_has_confirmed_it() -> None:
             number=stop.number, outcome="refused", text="It hangs.", hint="holdfast stop w"
         )
         channel.tell(refused)
-        await closed(app, pilot, "busy: It hangs. holdfast stop w")
+        await closed(app, pilot, "“busy”: It hangs. holdfast stop w")
 
 
 def test_every_answer_can_be_sent_as_data() -> None:

@@ -12,11 +12,13 @@ from tests.ui.desk.samples import NOW, PLAN, QUESTION, ago, call, day, row
 from tui.app.door.lines import AskedLine
 from tui.desk.host import DeskRow
 from tui.ui.desk import desk_rows
-from tui.ui.desk.desk_rows import DeskLine, line_parts, lines_of
+from tui.ui.desk.desk_rows import ColumnCells, DeskLine, line_parts, lines_of
 
 
 def texts(lines: list[DeskLine], width: int = 116, *, hosts: bool = False) -> list[str]:
-    parts = [line_parts(line, NOW, width, hosts=hosts) for line in lines]
+    rows = [line.row for line in lines if line.row is not None]
+    columns = ColumnCells.of(rows, hosts=hosts)
+    parts = [line_parts(line, NOW, width, columns) for line in lines]
     return ["".join(text for text, _ in some) for some in parts]
 
 
@@ -31,6 +33,11 @@ def test_groups_come_in_the_order_of_what_a_person_has_to_do() -> None:
         "Ended  3",
         "Saved  14   f shows them",
     ]
+
+
+def test_a_single_saved_session_is_named_as_one() -> None:
+    lines = lines_of([row("a", "idle", "t"), row("b", "saved", "u")])
+    assert texts(lines)[-1] == "Saved  1   f shows it"
 
 
 def test_a_session_with_an_open_question_waits_whatever_else_it_does() -> None:
@@ -49,6 +56,32 @@ def test_each_question_is_on_a_line_of_its_own() -> None:
     assert shown[6] == "  └ Plan: Split the parser"
     does = [desk_rows.does_words(one) for one in rows]
     assert does == ["asks to run", "has a question", "has a plan for you"]
+
+
+def test_a_title_gets_the_room_that_short_folders_and_branches_leave() -> None:
+    title = "rename the settings of the importer and warn"
+    short = [row("a", "working", title, detail="answering", cwd="/srv", branch="main")]
+    assert title in texts(lines_of(short))[1]
+    wide = [row("a", "working", title, cwd="/srv/a/long/folder", branch="fix/a-long-name")]
+    assert title not in texts(lines_of(wide))[1]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+def test_the_names_of_the_columns_stand_over_them(width: int) -> None:
+    one = row("a", "idle", "t", cwd="/srv", branch="main", cost_usd=0.5)
+    columns = ColumnCells.of([one], hosts=True)
+    names = desk_rows.heading(width, columns)
+    parts = line_parts(DeskLine("session", "open", one), NOW, width, columns)
+    line = "".join(text for text, _ in parts)
+    assert len(line) == len(names) == width
+    for name, text in (("folder", "/srv"), ("branch", "main"), ("host", "here")):
+        assert name not in names or names.index(name) == line.index(text)
+
+
+def test_an_interrupted_session_says_so_before_why() -> None:
+    killed = row("a", "interrupted", "t", detail="killed, or the machine restarted")
+    assert desk_rows.does_words(killed) == "interrupted: killed, or the machine restarted"
+    assert desk_rows.does_words(row("a", "interrupted", "t", detail="")) == "interrupted"
 
 
 def test_of_several_questions_the_first_is_shown_and_the_others_are_counted() -> None:

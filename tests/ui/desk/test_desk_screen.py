@@ -22,6 +22,7 @@ from tests.ui.desk.samples import (
     row,
     text_of,
 )
+from tests.ui.desk.watching import answer, prompt
 from tests.ui.screens.driving import NARROW, until
 from tui.core.errors import SessionError
 from tui.ui.desk.app import DeskApp
@@ -331,3 +332,24 @@ async def test_odd_texts_are_shown_safely() -> None:
             assert "\\u202e" in shown
             assert "atitle second" in shown
             assert not any(ord(char) < 32 and char != "\n" for char in shown)
+
+
+async def test_no_row_of_the_terminal_moves_when_the_cursor_does() -> None:
+    async with desk(size=NARROW) as (app, pilot):
+        heights: set[int] = set()
+        for _ in range(9):
+            heights.add(app.desk.query_one("#rows").size.height)
+            assert text_of(app).rstrip().split("\n")[-1].endswith("esc leave")
+            await pilot.press("j")
+    assert len(heights) == 1
+
+
+async def test_the_preview_shows_the_call_that_waits_as_waiting(tmp_path: Path) -> None:
+    called = {"type": "tool_use", "id": "t1", "name": "run_command", "input": {"command": "make"}}
+    lines = (prompt(1, "build it"), answer(2, "I build.", called))
+    file = tmp_path / "s.jsonl"
+    head = '{"type":"session","version":1,"id":"a","created":"2026-11-21T08:00:00Z","cwd":"/"}'
+    file.write_text("\n".join((head, *lines, "")))
+    waiting = row("a", "waiting", "build", asked=call(), path=str(file))
+    async with desk([FakeHost("", [waiting])]) as (app, pilot):
+        await until(pilot, lambda: "? Run make  waiting for you" in text_of(app))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.pilot import Pilot
 
 from tests.support.clock import FakeClock, ManualClock
@@ -89,7 +91,7 @@ async def test_the_record_and_then_the_stream_are_seen_as_at_home(size: tuple[in
         await until(pilot, lambda: isinstance(app.watching.conversation.newest, ToolItem))
         await shown(app, pilot, "make")
         channel.tell(fact(facts.TurnFinished("done")), IDLE)
-        await shown(app, pilot, "idle · runs in the background")
+        await shown(app, pilot, "── idle ─")
 
 
 async def test_what_an_owner_left_unsent_is_in_the_prompt_again() -> None:
@@ -119,23 +121,66 @@ async def test_a_running_command_is_shown_with_its_time() -> None:
         await shown(app, pilot, "idle")
 
 
+async def test_the_work_is_over_once_the_owner_rests_whatever_came_before() -> None:
+    async with attached(prompt(1, "do it")) as (app, pilot, channel):
+        channel.tell(fact(facts.TextDelta("Done.")))
+        await shown(app, pilot, "answering")
+        channel.tell(fact(facts.TurnFinished("done")), WORKING, IDLE)
+        await shown(app, pilot, "── idle ─")
+        assert not app.watching.busy
+
+
+async def test_who_comes_later_sees_for_how_long_the_session_has_worked() -> None:
+    clock = FakeClock()
+    since = (clock.now() - timedelta(seconds=75)).isoformat()
+    status = SessionStatus(state="working", detail="answering", since=since)
+    async with attached(prompt(1, "do it"), status=status, clock=clock) as (app, pilot, channel):
+        await shown(app, pilot, "1 min 15 s  answering")
+        channel.tell(fact(facts.TurnFinished("done")), IDLE)
+        await shown(app, pilot, "── idle ─")
+        channel.tell(fact(facts.RequestSent(1, 100, "claude-opus-4-8", 1)))
+        await shown(app, pilot, "0 s  waiting for")
+
+
+async def test_a_key_that_only_the_owner_has_is_not_offered() -> None:
+    async with attached(prompt(1, "test")) as (app, pilot, channel):
+        channel.tell(
+            fact(facts.ToolStarted("t1", "run_command", {"command": "pytest"}, "pytest", 75.0))
+        )
+        await shown(app, pilot, "1 min 15 s  Run pytest")
+        assert not seen(app, "Ctrl+B")
+
+
+async def test_a_question_mark_that_follows_fast_is_text() -> None:
+    async with attached(prompt(1, "do it")) as (app, pilot, _):
+        for character in "why?":
+            key = "question_mark" if character == "?" else character
+            app.post_message(events.Key(key, character))
+        await until(pilot, lambda: app.watching.prompt.text == "why?")
+        assert not isinstance(app.screen, HelpScreen)
+
+
 @pytest.mark.parametrize(
     ("hello", "status", "words"),
     [
         (OWNER, SessionStatus(state="working", detail="run_command pytest"), "run_command pytest"),
         (OWNER, SessionStatus(state="waiting", detail="make"), "waiting for you"),
         (OWNER, SessionStatus(state="parked", detail="until 14:00"), "parked: until 14:00"),
-        (ON_SCREEN, IDLE, "idle · open on another screen"),
-        (NOBODY, SessionStatus(state="done"), "done · nobody has it open; a prompt starts it"),
+        (ON_SCREEN, IDLE, "── idle ─"),
+        (NOBODY, SessionStatus(state="done"), "done · nobody has it open; a prompt continues it"),
         (NOBODY, SessionStatus(state="failed", detail="No key."), "failed: No key · nobody has it"),
-        (NOBODY, SessionStatus(state="interrupted"), "its process was killed; nothing recorded is"),
+        (
+            NOBODY,
+            SessionStatus(state="interrupted", detail="killed, or the machine restarted"),
+            "its process was killed; nothing recorded is lost · a prompt continues it",
+        ),
     ],
 )
 async def test_the_line_over_the_prompt_says_how_it_is(
     hello: Hello, status: SessionStatus, words: str
 ) -> None:
     lines = (prompt(1, "do it"), answer(2, "Yes."))
-    async with attached(*lines, hello=hello, status=status, size=WIDE) as (app, pilot, _):
+    async with attached(*lines, hello=hello, status=status) as (app, pilot, _):
         await shown(app, pilot, words)
 
 

@@ -93,7 +93,7 @@ class _Streaming:
         self._size = 0
 
     def begin(self, sent: facts.RequestSent | None) -> None:
-        """WatchStart over: what came before is void, or recorded."""
+        """Start over: what came before is void, or recorded."""
         self.sent, self._size = sent, 0
         self._parts.clear()
 

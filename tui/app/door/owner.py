@@ -165,6 +165,7 @@ class SessionDoor:
         if isinstance(event, _PAID):
             self._price()
         elif isinstance(event, facts.TurnFinished):
+            self._phase = ""
             self._price()
             if self._door is not None:
                 from tui.core.git.branch import branch_of  # noqa: PLC0415 - it is loaded

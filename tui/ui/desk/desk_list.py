@@ -68,6 +68,11 @@ class DeskList(RowList):
         self._reveal(heading=to is not None)
         self.refresh()
 
+    def forget(self) -> None:
+        """Draw every line anew: the columns are others."""
+        self._cells.clear()
+        self.refresh()
+
     def tick(self) -> None:
         """Draw the lines in sight whose time has moved on."""
         width, top = self.row_width, round(self.scroll_y)

@@ -99,7 +99,7 @@ class DeskPreview(Vertical):
             state = await asyncio.to_thread(_state_of, Path(row.path))
             if state != self._shown:
                 items = await asyncio.to_thread(end_of, Path(row.path))
-                self._end(_live(items) if group_of(row) in RUNNING else items)
+                self._end(_live(items, row) if group_of(row) in RUNNING else items)
             self._shown = state
             self._say(asked, alone=False)
         except (HoldfastError, OSError) as error:
@@ -128,11 +128,14 @@ class DeskPreview(Vertical):
         event.stop()  # a preview is only for looking
 
 
-def _live(items: Sequence[Item]) -> Sequence[Item]:
-    """Return items of a session in which something runs: a call without a result waits or runs."""
+def _live(items: Sequence[Item], row: DeskRow) -> Sequence[Item]:
+    """Return items of a session in which something runs: a call without a result runs, or the first
+    of them waits for the person."""
+    asks = bool(row.questions)
     for item in items:
         if isinstance(item, ToolItem) and item.state == "interrupted":
-            item.state, item.summary = "running", ""
+            item.state, item.summary = "waiting" if asks else "running", ""
+            asks = False
     return items
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -69,7 +70,7 @@ _USUAL: Final[Mapping[State, str]] = {
     "done": "done",
     "failed": "failed",
     "stopped": "stopped",
-    "interrupted": "its process was killed",
+    "interrupted": "interrupted",
 }
 """What is said of a session that says nothing of itself."""
 _CHARS: Final = 1_000
@@ -82,11 +83,41 @@ _COLUMNS: Final = (
     ("branch", 14, 108),
     ("host", 14, 70),
 )
-"""The columns after the title and what it does: name, cells, the width that has room for it."""
+"""The columns after the title and what it does: name, most cells, the width with room for it."""
 _TEXTS: Final = frozenset({"folder", "branch", "host"})
 """Columns that begin at the left; figures end at the right."""
+_GAP: Final = 2
 _DOES_FROM: Final = 48
+_DOES: Final = 26
+"""Cells that say of most sessions what they do."""
 _SIGN: Final = 2
+_NAME: Final = 40
+"""Cells of a title in a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnCells:
+    """The cells of the columns whose texts have a common length. With `hosts` each session says
+    where it is."""
+
+    hosts: bool = False
+    folder: int = 18
+    branch: int = 14
+    host: int = 14
+
+    @classmethod
+    def of(cls, rows: Iterable[DeskRow], *, hosts: bool = False) -> ColumnCells:
+        """Return columns that are as wide as the texts of these sessions need, at the most as the
+        list has room for."""
+        need = {name: len(name) for name in _TEXTS}
+        for row in rows:
+            for name, text in _places(row.cwd, row.branch, row.host).items():
+                need[name] = max(need[name], cell_len(text))
+        return cls(hosts, **{name: min(_most(name), need[name] + _GAP) for name in _TEXTS})
+
+    def cells(self, name: str) -> int:
+        """Return the cells of a column, with the gap before it."""
+        return getattr(self, name) if name in _TEXTS else _most(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +211,11 @@ def title_of(row: DeskRow) -> str:
     return _line(row.title) or f"session {_line(row.id)[:8]}"
 
 
+def quoted(row: DeskRow) -> str:
+    """Return the title of a session as a sentence names it: short, in quotation marks."""
+    return f"“{whole_words(title_of(row), _NAME)}”"
+
+
 def _line(text: str) -> str:
     return one_line(text[:_CHARS])
 
@@ -218,6 +254,8 @@ def does_words(row: DeskRow) -> str:
         return _line(row.problem)
     if row.questions:
         return asks_words(row.questions)
+    if row.state == "interrupted" and row.detail:
+        return f"interrupted: {_line(row.detail)}"
     return _line(row.detail) or _USUAL.get(row.state, "")
 
 
@@ -234,20 +272,26 @@ def since_words(row: DeskRow, now: datetime) -> str:
 # Lines
 
 
-def line_parts(line: DeskLine, now: datetime, width: int, *, hosts: bool = False) -> list[Part]:
-    """Return a line in `width` cells; with `hosts`, each session says where it is."""
+_USUAL_COLUMNS: Final = ColumnCells()
+
+
+def line_parts(
+    line: DeskLine, now: datetime, width: int, columns: ColumnCells = _USUAL_COLUMNS
+) -> list[Part]:
+    """Return a line in `width` cells."""
     if line.kind == "space":
         return []
     if line.row is None:
         return _group_parts(line)
     if line.kind == "question":
         return _question_parts(line.row, width)
-    return _session_parts(line.row, now, width, hosts=hosts)
+    return _session_parts(line.row, now, width, columns)
 
 
 def _group_parts(line: DeskLine) -> list[Part]:
     parts: list[Part] = [(GROUPS[line.group], "heading"), (f"  {line.count:,}", "muted")]
-    return [*parts, ("   f", "accent"), (" shows them", "muted")] if line.folded else parts
+    shows = " shows it" if line.count == 1 else " shows them"
+    return [*parts, ("   f", "accent"), (shows, "muted")] if line.folded else parts
 
 
 def _question_parts(row: DeskRow, width: int) -> list[Part]:
@@ -261,18 +305,15 @@ def _question_parts(row: DeskRow, width: int) -> list[Part]:
     return [("  └ ", "muted"), (text, look), (tail, "muted")]
 
 
-def _session_parts(row: DeskRow, now: datetime, width: int, *, hosts: bool) -> list[Part]:
+def _session_parts(row: DeskRow, now: datetime, width: int, columns: ColumnCells) -> list[Part]:
     began = moment_of(row.started)
-    home = shorten(Path(row.cwd)) if row.cwd and not row.host else row.cwd
     texts = {
         "title": title_of(row),
         "does": does_words(row),
         "for": since_words(row, now),
         "cost": money(row.cost_usd) if row.cost_usd is not None else "",
         "age": age(began, now) if began else "",
-        "folder": nearest_folders(_line(home), _cells_of("folder") - 2),
-        "branch": _line(row.branch),
-        "host": _line(row.host) or "here",
+        **_places(row.cwd, row.branch, row.host),
     }
     group = group_of(row)
     dim = group == "saved" or (group == "ended" and row.seen)
@@ -287,37 +328,47 @@ def _session_parts(row: DeskRow, now: datetime, width: int, *, hosts: bool) -> l
         sign, look = "!", "error"
     else:
         sign, look = _SIGNS[row.state]
-    cells = _row_cells(texts, width, hosts=hosts)
+    cells = _row_cells(texts, width, columns)
     return [(f"{sign} ", look), *((text, looks.get(name, "muted")) for name, text in cells)]
 
 
-def heading(width: int, *, hosts: bool = False) -> str:
+@lru_cache(maxsize=1_000)
+def _places(cwd: str, branch: str, host: str) -> Mapping[str, str]:
+    """Return where a session is, as its row says it."""
+    home = shorten(Path(cwd)) if cwd and not host else cwd
+    return {
+        "folder": nearest_folders(_line(home), _most("folder") - _GAP),
+        "branch": _line(branch),
+        "host": _line(host) or "here",
+    }
+
+
+def heading(width: int, columns: ColumnCells = _USUAL_COLUMNS) -> str:
     """Return the names of the columns over the sessions."""
     names = {name: name for name, *_ in _COLUMNS} | {"title": "title", "does": "what it does"}
-    cells = _row_cells(names, width, hosts=hosts)
+    cells = _row_cells(names, width, columns)
     return " " * _SIGN + "".join(text for _, text in cells)
 
 
-def _cells_of(column: str) -> int:
+def _most(column: str) -> int:
     return next(cells for name, cells, _ in _COLUMNS if name == column)
 
 
-def _row_cells(texts: Mapping[str, str], width: int, *, hosts: bool) -> list[tuple[str, str]]:
+def _row_cells(texts: Mapping[str, str], width: int, columns: ColumnCells) -> list[tuple[str, str]]:
     """Return the cells of a line with their column names; the title and what it does get what the
     others leave."""
     tail: list[tuple[str, str]] = []
-    for name, cells, least in _COLUMNS:
-        if width < least or (name == "host" and not hosts):
+    for name, _, least in _COLUMNS:
+        if width < least or (name == "host" and not columns.hosts):
             continue
-        if name in _TEXTS:
-            tail.append((name, f"  {cell(texts[name], cells - 2)}"))
-        else:
-            tail.append((name, f"{cell(texts[name], cells - 2).rstrip():>{cells}}"))
+        cells = columns.cells(name)
+        text = cell(texts[name], cells - _GAP)
+        tail.append((name, f"  {text}" if name in _TEXTS else f"{text.rstrip():>{cells}}"))
     room = max(4, width - _SIGN - sum(cell_len(text) for _, text in tail))
     if width < _DOES_FROM:
         return [("title", cell(whole_words(texts["title"], room), room)), *tail]
-    name_room = room // 2
-    does = room - name_room - 2
+    does = max(min(room // 2 - 1, _DOES), room * 2 // 5)
+    name_room = room - does - _GAP
     return [
         ("title", cell(whole_words(texts["title"], name_room), name_room)),
         ("does", f"  {cell(whole_words(texts['does'], does), does)}"),

@@ -26,7 +26,7 @@ from tui.desk.host import DeskHost, DeskRow
 from tui.ui.desk import desk_rows
 from tui.ui.desk.desk_list import DeskList
 from tui.ui.desk.desk_preview import DeskPreview
-from tui.ui.desk.desk_rows import DeskLine, SessionKey, key_of
+from tui.ui.desk.desk_rows import ColumnCells, DeskLine, SessionKey, key_of
 from tui.ui.desk.requests import ListedQuestion, answer, ask_owner
 from tui.ui.screens.table_screen import SHORT, TableScreen
 from tui.ui.screens.task_rows import SteadyText
@@ -39,6 +39,8 @@ from tui.ui.widgets.row_list import Part
 TICK_S: Final = 1.0
 BROAD: Final = 150
 """Columns from which the preview is beside the list."""
+ONE_ROW: Final = 80
+"""Columns from which the keys are in one row, so that nothing moves from session to session."""
 ROOMY: Final = 34
 """Rows from which the groups are set apart."""
 
@@ -63,10 +65,10 @@ class DeskOwner(Protocol):
 class DeskColumns(Widget):
     """The names of the columns, in the available width."""
 
-    hosts: reactive[bool] = reactive(False)
+    columns: reactive[ColumnCells] = reactive(ColumnCells())
 
     def render(self) -> Content:
-        return Content(desk_rows.heading(self.size.width, hosts=self.hosts))
+        return Content(desk_rows.heading(self.size.width, self.columns))
 
 
 class DeskScreen(TableScreen[None]):
@@ -98,6 +100,7 @@ class DeskScreen(TableScreen[None]):
         self._expected: SessionKey | None = None
         """A session that was started here, until it is listed."""
         self._draw_due = False
+        self._columns = ColumnCells()
         self._list = DeskList(self)
         self._preview = DeskPreview()
 
@@ -178,8 +181,8 @@ class DeskScreen(TableScreen[None]):
             self._expected = None
         else:
             to = None
+        self._fit(rows)
         self._list.place(lines, to=to)
-        self.query_one("#columns", DeskColumns).hosts = len(self._hosts) > 1
         title = desk_rows.desk_title(rows, width - 2)
         shown = self.query_one("#title", Static)
         if shown.content != title:
@@ -194,6 +197,15 @@ class DeskScreen(TableScreen[None]):
                 self.set_focus(None if empty else self._list)
         self._follow_cursor()
 
+    def _fit(self, rows: Sequence[DeskRow]) -> None:
+        """Make the columns as wide as the texts of these sessions need, whether the filter shows
+        them or not: it moves no column."""
+        listed = [row for row in rows if not self._folded or desk_rows.group_of(row) != "saved"]
+        columns = ColumnCells.of(listed or rows, hosts=len(self._hosts) > 1)
+        if columns != self._columns:
+            self._columns = self.query_one("#columns", DeskColumns).columns = columns
+            self._list.forget()
+
     def _show_problems(self) -> None:
         problems = desk_rows.problem_lines(self._hosts, self.size.width - 2)
         if self.has_class("-problem") != bool(problems.plain):
@@ -202,7 +214,7 @@ class DeskScreen(TableScreen[None]):
 
     def paint_line(self, line: DeskLine, width: int) -> Sequence[Part]:
         """Return a line of the list, as it is now."""
-        return desk_rows.line_parts(line, self._clock.now(), width, hosts=len(self._hosts) > 1)
+        return desk_rows.line_parts(line, self._clock.now(), width, self._columns)
 
     def _follow_cursor(self) -> None:
         """Show the keys and the preview of the session under the cursor."""
@@ -211,7 +223,7 @@ class DeskScreen(TableScreen[None]):
         keys = desk_rows.desk_keys(self.row, waiting=waiting, saved=saved)
         if self.filter_field.has_focus:
             keys = desk_rows.FILTER_KEYS
-        rows = 1 if self.size.height < SHORT else 2
+        rows = 2 if self.size.height >= SHORT and self.size.width < ONE_ROW else 1
         self.query_one("#keys", SteadyText).show(in_rows(keys, self.size.width - 2, rows=rows))
         self._preview.follow(self.row)
 
@@ -283,6 +295,7 @@ class DeskScreen(TableScreen[None]):
         if key_of(row) == self._owner.current:
             self._owner.leave_desk()
         else:
+            self.notice.clear()
             self._owner.open_session(self._host_of(row), row)
 
     def _host_of(self, row: DeskRow) -> DeskHost:
@@ -328,13 +341,13 @@ class DeskScreen(TableScreen[None]):
         if row is None or desk_rows.group_of(row) not in desk_rows.RUNNING:
             self.notice.say("Nothing runs in this session.")
             return
-        name = desk_rows.title_of(row)
+        name = desk_rows.quoted(row)
         sure = YesNoQuestion(
             "Stop this turn?",
             "What it has done so far is saved; it can go on later.",
             yes="Stop it",
             no="Cancel",
-            details=(name, desk_rows.does_words(row)),
+            details=(desk_rows.title_of(row), desk_rows.does_words(row)),
         )
         if not await cast("App[Any]", self.app).push_screen_wait(Confirmation(sure)):
             return

@@ -10,7 +10,7 @@ from tui.core.dataclass import dataclass
 from tui.core.formatting import plural
 from tui.desk.host import DeskRow
 from tui.ui import program_status
-from tui.ui.desk.desk_rows import Group, grouped, title_of
+from tui.ui.desk.desk_rows import Group, grouped, quoted
 from tui.ui.notifications import Notifier
 from tui.ui.program_status import ProgramStatus
 from tui.ui.terminal import TerminalStatus
@@ -63,4 +63,4 @@ class DeskSignals:
         if len(news) > 1:
             self.notifier.need(f"{len(news)} sessions need your answer.")
         elif news:
-            self.notifier.need(f"{title_of(news[0])}: needs your answer.")
+            self.notifier.need(f"{quoted(news[0])} needs your answer.")

@@ -23,7 +23,7 @@ from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
 from tui.desk.host import Channel, DeskHost, DeskRow
 from tui.permissions.asked import Answered, put
-from tui.ui.desk.desk_rows import title_of
+from tui.ui.desk.desk_rows import quoted
 from tui.ui.screens.modal_approver import ModalApprover
 from tui.ui.toolkit.base_app import ThemedApp
 from tui.ui.widgets.dialog import LeaveKey
@@ -81,7 +81,7 @@ async def answer(
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if not dialog.done():
             reason = settled.result() if settled.done() else question.reason
-            return NoticeText(f"{title_of(question.row)}: {reason}", "warning")
+            return NoticeText(f"{quoted(question.row)}: {reason}", "warning")
         given = dialog.result()
     finally:
         for task in tasks:
@@ -93,7 +93,7 @@ async def answer(
 async def _given(
     host: DeskHost, question: ListedQuestion, given: Answered, clock: Clock
 ) -> NoticeText:
-    name = title_of(question.row)
+    name = quoted(question.row)
     data = msgspec.to_builtins(given, enc_hook=str)
     request = GiveAnswer(number=secrets.token_hex(8), to=question.asked.number, answer=data)
     outcome = await ask_owner(host, question.row.id, request, clock)

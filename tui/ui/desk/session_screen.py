@@ -27,7 +27,7 @@ from tui.app.door.lines import (
 from tui.core import facts
 from tui.core.clock import Clock
 from tui.core.facts import Fact
-from tui.core.formatting import plural
+from tui.core.formatting import moment_of, plural
 from tui.core.gc_pause import gc_pause
 from tui.core.paths import Folders, shorten
 from tui.core.text_cleaning import one_line
@@ -79,8 +79,8 @@ _OWN_KEYS: Final = tuple(
 _HERE: Final = frozenset({"help", "quit", "find", "output", "copy"})
 """Commands about what is seen here."""
 _NOTHING: Final = "Nothing has been said in this session yet."
-_TO_RESTART: Final = "Ask for anything · Esc leaves"
-_TO_SEND: Final = "Goes to the process that has the session · Esc leaves, it runs on"
+_TO_CONTINUE: Final = "Ask for anything; it works in the background · Esc leaves"
+_TO_JOIN: Final = "Type to join in · Esc leaves, it runs on"
 _LEAVE: Final = KeyHint("esc", "leave", "screen.stop_or_close")
 _STOP: Final = KeyHint("ctrl+c", "stop", "screen.interrupt")
 _TAKE: Final = KeyHint("ctrl+t", "take over", "screen.take_over")
@@ -151,6 +151,7 @@ class SessionScreen(ChatScreen):
 
     def on_mount(self) -> None:
         self.queued.key = False
+        self.prompt.leads_by = "screen.lead_to"
         app = cast("ThemedApp", self.app)  # pyright: ignore[reportUnknownMemberType] - Textual's App
         self.use_keys(app.own_keys)
         self._draft_before, app.guard.draft = app.guard.draft, self.prompt
@@ -221,11 +222,18 @@ class SessionScreen(ChatScreen):
         self._restored = True
         self.query_one("#intro", Static).update(_NOTHING)
         self.idle()
+        self.activity.earlier = self._worked_before()
         self._state_changed()
         if damaged:
             hint = f"Repair it with: holdfast sessions repair {self.session}"
             text = f"{plural(damaged, 'line')} of its file can't be read."
             self.notice.say(text, "warning", hint=hint)
+
+    def _worked_before(self) -> float:
+        """Return the seconds for which the session has been at work already."""
+        status = self.watched.status
+        since = moment_of(status.since) if busy(status) else None
+        return (self.clock.now() - since).total_seconds() if since is not None else 0.0
 
     def show(self, fact: Fact) -> None:
         self._renderer.show(fact)
@@ -294,8 +302,8 @@ class SessionScreen(ChatScreen):
         status, hello = self.watched.status, self.watched.hello
         silent = hello is None or hello.kind == "none"
         if self._restored and busy(status) and (silent or not self.busy):
-            self.work(state_words(status, hello))
-        elif self.busy and not is_open(status):
+            self.work(state_words(status))
+        elif self.busy and not busy(status):
             self.idle()
         self._hints((), "")
         self._show_state()
@@ -312,7 +320,6 @@ class SessionScreen(ChatScreen):
             self._show_state()
 
     def _show_state(self) -> None:
-        hello = self.watched.hello
         if self._again_at is not None:
             seconds = self._again_at - self.clock.monotonic()
             words = cut_words(self.watched.cut, seconds)
@@ -322,8 +329,20 @@ class SessionScreen(ChatScreen):
         elif self.busy:
             self.activity.draw()
         else:
-            words = state_words(self.watched.status, hello) if self._restored else _OPENING
+            words = state_words(self.watched.status) if self._restored else _OPENING
             self.prompt_rule.title = Content.styled(words, "$text-muted")
+
+    def work(
+        self,
+        phase: str,
+        *,
+        listening: bool = False,
+        streamed: str = "",
+        since: float | None = None,
+        counts: bool = True,
+        movable: bool = False,  # noqa: ARG002 - only the owner moves a command
+    ) -> None:
+        super().work(phase, listening=listening, streamed=streamed, since=since, counts=counts)
 
     def idle(self) -> None:
         super().idle()
@@ -348,7 +367,7 @@ class SessionScreen(ChatScreen):
         own = (QUEUE if runs else SEND, _LEAVE, *((_STOP,) if runs else ()))
         own = (*own, _SHOWS_OUTPUT, _TAKE, _HELP)
         restarts = self._restored and not is_open(self.watched.status)
-        super()._hints(own, _TO_RESTART if restarts else _TO_SEND)
+        super()._hints(own, _TO_CONTINUE if restarts else _TO_JOIN)
 
     # Keys
 
@@ -358,12 +377,6 @@ class SessionScreen(ChatScreen):
             return False
         self.claim(event)
         in_prompt = self.focused is self.prompt
-        if in_prompt and not self.prompt.text and event.character == "?":
-            self.run_worker(self._help(), group="help")  # pyright: ignore[reportUnknownMemberType]
-            return True
-        if in_prompt and not self.prompt.text and event.key == "left":
-            self.action_not_here("agents")
-            return True
         if event.key in self._keymap["to_background"]:
             if self.busy:
                 self.action_not_here("to_background")
@@ -375,6 +388,13 @@ class SessionScreen(ChatScreen):
                 self.call_later(self.run_action, row.action)
                 return True
         return False
+
+    async def action_lead_to(self, name: str) -> None:
+        """Open the help; the sub-agents are not here."""
+        if name == "help":
+            await self._help()
+        else:
+            self.action_not_here(name)
 
     async def _help(self) -> None:
         await self.app.run_action("help")  # pyright: ignore[reportUnknownMemberType] - Textual's App

@@ -31,11 +31,11 @@ _STATES: Final[Mapping[State, str]] = {
     "interrupted": "its process was killed; nothing recorded is lost",
     "saved": "saved",
 }
-_SAYS_ALL: Final = frozenset[State]({"waiting", "interrupted"})
+_SAYS_ALL: Final = frozenset[State]({"waiting", "interrupted", "done"})
 """States whose detail says nothing that isn't on the screen."""
 _WIDE: Final = 100
 """Columns from which there is room for the number of a process."""
-RESTARTS: Final = "nobody has it open; a prompt starts it again in the background"
+CONTINUES: Final = "a prompt continues it"
 
 
 def is_open(status: SessionStatus) -> bool:
@@ -48,18 +48,18 @@ def busy(status: SessionStatus) -> bool:
     return status.state in OPEN_STATES and status.state != "idle"
 
 
-def state_words(status: SessionStatus, hello: Hello | None, problem: str = "") -> str:
+def state_words(status: SessionStatus, problem: str = "") -> str:
     """Return the state of a session in a line; `problem` says why its owner can't be asked."""
     if problem:
         return one_line(problem)
     words, detail = _STATES[status.state], one_line(status.detail)
     if detail and status.state not in _SAYS_ALL:
         words = detail if status.state == "working" else f"{words}: {detail.rstrip('.')}"
-    if not is_open(status):
-        return f"{words} · {RESTARTS}"
-    if status.state == "idle" and hello is not None:
-        return f"{words} · {PLACES[hello.kind]}"
-    return words
+    if is_open(status):
+        return words
+    if status.state == "interrupted":
+        return f"{words} · {CONTINUES}"
+    return f"{words} · {PLACES['none']}; {CONTINUES}"
 
 
 def cut_words(reason: str, seconds: float) -> str:

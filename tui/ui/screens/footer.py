@@ -170,12 +170,13 @@ class ActivityIndicator:
     `what` is the phase, "" when idle. If `calm`, it counts but nothing turns. Seconds and tokens
     count from the first phase on, not from each; `draw` updates them. If the same wait is counted
     elsewhere, they agree: while a call runs the seconds are those of its card, and beside a
-    countdown there are none.
+    countdown there are none. `earlier` are the seconds that the next work has lasted already.
     """
 
     def __init__(self, clock: Clock, rule: PaneRule) -> None:
         self.what = ""
         self.calm = False
+        self.earlier = 0.0
         self._clock, self._rule = clock, rule
         self._since = 0.0
         self._counted: float | None = 0.0
@@ -204,7 +205,7 @@ class ActivityIndicator:
         now = self._clock.monotonic()
         self._heard = now if listening else None
         if not self.what:
-            self._since = now
+            self._since, self.earlier = now - max(0.0, self.earlier), 0.0
             self._tokens = self._streamed = 0
         self._counted = (self._since if since is None else since) if counts else None
         self._offer = offer
@@ -229,7 +230,7 @@ class ActivityIndicator:
 
     def leave(self) -> None:
         """Show that nothing is happening any more."""
-        self.what = ""
+        self.what, self.earlier = "", 0.0
         self._rule.title = Content("")
 
     def draw(self) -> None:

@@ -86,6 +86,8 @@ class Prompt(VimArea):
         self.stashed = ""
         self.suggestions: Suggestions | None = None
         self.take_back: Callable[[], str] | None = None
+        self.leads_by = "app.command"
+        """The action that opens what a key of the empty prompt is for, by its name."""
 
     def put(self, text: str) -> None:
         """Replace the text; the cursor goes to the end."""
@@ -158,9 +160,9 @@ class Prompt(VimArea):
         elif not self.text and event.key in {"home", "end"}:
             await self.run_action(f"screen.edge({-1 if event.key == 'home' else 1})")
         elif not self.text and event.character == "?":
-            await self.run_action("app.command('help')")
+            await self.run_action(f"{self.leads_by}('help')")
         elif not self.text and event.key == "left":
-            await self.run_action("app.command('agents')")
+            await self.run_action(f"{self.leads_by}('agents')")
         elif event.key == "ctrl+x" and self.selection.is_empty:
             self._chord = True  # alone it cuts a selection; a line would be lost by habit
         elif event.key == "ctrl+e" and chord:
