@@ -128,7 +128,7 @@ async def test_an_owner_that_says_nothing_is_waited_for_half_a_minute() -> None:
         await pilot.pause()
         assert "confirmed" not in said(app)
         clock.advance(1)
-        await closed(app, pilot, "the session hasn't confirmed the answer.")
+        await closed(app, pilot, "“the session” hasn't confirmed the answer.")
         assert "If its question is still listed, answer it again." in said(app)
         assert channel.closed
 

@@ -136,7 +136,7 @@ async def test_a_question_of_the_desk_names_its_session(host: FakeHost) -> None:
         await opened(app, pilot, host)
         await pilot.press("a")
         await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
-        await until(pilot, lambda: "elsewhere asks:" in drawn(app))
+        await until(pilot, lambda: "“elsewhere” asks:" in drawn(app))
 
 
 async def test_the_desk_of_a_machine_without_sessions_shows_the_one_of_this_chat_or_none() -> None:

@@ -71,7 +71,7 @@ async def answer(
     """
     leave_key = LeaveKey(next(iter(app.own_keys["desk"]), ""), question.leave)
     where = f" on {question.row.host}" if question.row.host else ""
-    asker = f"{title_of(question.row)}{where} asks:"
+    asker = f"{quoted(question.row)}{where} asks:"
     approver = ModalApprover(app, leave_key=leave_key, asker=asker)
     dialog = asyncio.ensure_future(put(question.asked.asked, approver))
     settled = asyncio.ensure_future(_settled(host, question))
