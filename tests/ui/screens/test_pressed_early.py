@@ -16,6 +16,7 @@ from textual.keys import _character_to_key  # pyright: ignore[reportPrivateUsage
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from tests.support.desk import FakeHost
 from tests.support.idle import threads_held
 from tests.support.world import World
 from tests.ui.screens.driving import WIDE, until
@@ -27,6 +28,7 @@ from tui.core.config import McpServer
 from tui.permissions.types import Approver
 from tui.tools.mcp import McpPrompt, Server
 from tui.ui.app import HoldfastApp
+from tui.ui.desk import over_chat
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.context import ContextScreen
 from tui.ui.screens.help import HelpScreen
@@ -157,6 +159,16 @@ async def _outcome(world: World, stage: str, *keys: str) -> dict[str, object]:
             for _ in range(3):
                 await pilot.pause()
         return now
+
+
+@pytest.fixture(autouse=True)
+def no_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The desk of F7 is of no real machine: what one does takes real time, and these clocks none."""
+
+    def hosts_of(*_: object, **__: object) -> list[FakeHost]:
+        return [FakeHost("", [])]
+
+    monkeypatch.setattr(over_chat, "hosts_of", hosts_of)
 
 
 @pytest.mark.parametrize("key", KEYS)

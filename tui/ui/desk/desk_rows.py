@@ -111,7 +111,9 @@ class ColumnCells:
         list has room for."""
         need = {name: len(name) for name in _TEXTS}
         for row in rows:
-            for name, text in _places(row.cwd, row.branch, row.host).items():
+            for name, text in _places(
+                row.cwd if row.host else shorten(row.cwd), row.branch, row.host
+            ).items():
                 need[name] = max(need[name], cell_len(text))
         return cls(hosts, **{name: min(_most(name), need[name] + _GAP) for name in _TEXTS})
 
@@ -313,7 +315,7 @@ def _session_parts(row: DeskRow, now: datetime, width: int, columns: ColumnCells
         "for": since_words(row, now),
         "cost": money(row.cost_usd) if row.cost_usd is not None else "",
         "age": age(began, now) if began else "",
-        **_places(row.cwd, row.branch, row.host),
+        **_places_of(row),
     }
     group = group_of(row)
     dim = group == "saved" or (group == "ended" and row.seen)
@@ -332,12 +334,15 @@ def _session_parts(row: DeskRow, now: datetime, width: int, columns: ColumnCells
     return [(f"{sign} ", look), *((text, looks.get(name, "muted")) for name, text in cells)]
 
 
+def _places_of(row: DeskRow) -> Mapping[str, str]:
+    return _places(row.cwd if row.host else shorten(row.cwd), row.branch, row.host)
+
+
 @lru_cache(maxsize=1_000)
-def _places(cwd: str, branch: str, host: str) -> Mapping[str, str]:
+def _places(folder: str, branch: str, host: str) -> Mapping[str, str]:
     """Return where a session is, as its row says it."""
-    home = shorten(Path(cwd)) if cwd and not host else cwd
     return {
-        "folder": nearest_folders(_line(home), _most("folder") - _GAP),
+        "folder": nearest_folders(_line(folder), _most("folder") - _GAP),
         "branch": _line(branch),
         "host": _line(host) or "here",
     }
