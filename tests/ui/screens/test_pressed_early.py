@@ -163,7 +163,7 @@ async def _outcome(world: World, stage: str, *keys: str) -> dict[str, object]:
 
 @pytest.fixture(autouse=True)
 def no_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The desk of F7 is of no real machine: what one does takes real time, and these clocks none."""
+    """The desk of F7 is of no real machine: a real one takes time, and these clocks take none."""
 
     def hosts_of(*_: object, **__: object) -> list[FakeHost]:
         return [FakeHost("", [])]
