@@ -4,7 +4,7 @@ before them.
 After `Watch` come `RecordLines`, then `RecordEnd`, then facts, as long as the session has an owner
 that can be asked. Where it has none, or one that hangs or is of an older program, more
 `RecordLines` come as the file grows. The channel outlives its owner: it says so by a `Hello`, and
-goes on with the next one.
+continues with the next one.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class LocalChannel:
         """The last wish to watch, with what the watcher has by now."""
         self._watch_due = False
         self._requests: dict[str, _Request] = {}
-        """Those that wait for somebody who can be asked, by number."""
+        """Requests that wait for somebody who can be asked, by number."""
         self._part: FilePart | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._work = self._begun(self._run())
@@ -234,7 +234,7 @@ class LocalChannel:
         return True
 
     async def _first_lines(self, owner: _Owner) -> list[bytes] | None:
-        """What an owner says first; None where that does not come."""
+        """The first lines of an owner; None where they do not come."""
         reading = asyncio.ensure_future(owner.next_lines())
         waiting = asyncio.ensure_future(self._host.clock.sleep(HELLO_S))
         try:
@@ -437,7 +437,7 @@ class LocalChannel:
 
 
 def _status_of(row: DeskRow | None) -> SessionStatus:
-    """How it is with a session that nobody tells about."""
+    """The state of a session that nobody tells about."""
     if row is None:
         return SessionStatus(state="saved")
     return SessionStatus(

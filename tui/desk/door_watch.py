@@ -83,7 +83,7 @@ class DoorSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DoorReader(Protocol):
-    """Who is told what has changed."""
+    """The port to whoever is told what has changed."""
 
     def door_changed(self, session: str, *, asks: bool) -> None:
         """The door of a session came, went or said something; `asks`: a new question."""

@@ -1,4 +1,4 @@
-"""What was typed to a watched session and not sent, kept until somebody looks in again."""
+"""Texts that were typed to a watched session and not sent, kept until somebody looks in again."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class FarChannel:
 
 
 class _Followers:
-    """Those who want to know what changes on a machine, some times a second at most."""
+    """Calls those who follow a machine when it changes, some times a second at most."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -161,7 +161,7 @@ class FarHost:
     def __init__(self, name: str, *, dial: Dial | None = None, clock: Clock | None = None) -> None:
         self.name = name.removeprefix("ssh://").rstrip("/")
         self.greeting: Greeting | None = None
-        """What the other side said of itself, the last time it was reached."""
+        """The other side's words about itself, the last time it was reached."""
         self._address = address_of(name)
         self._dial = dial or partial(dial_command, ssh_words(self._address))
         self._clock = clock or SuspendAwareClock()

@@ -29,7 +29,7 @@ CONTROL: Final = 0
 
 
 class BrokenLineError(HoldfastError):
-    """What came over the line is none of these messages."""
+    """A message came over the line that is none of these."""
 
 
 class _FarLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):

@@ -36,7 +36,7 @@ SCAN_S: Final = 0.2
 _FILES_EVERY: Final = 5
 """A scan of the other files comes with each so many of those."""
 _ALL_EVERY: Final = 300
-"""All rows are made anew with each so many: a day may have passed since a session ended."""
+"""All rows are made again once in so many scans: a day may have passed since a session ended."""
 _GRACE_S: Final = 2.0
 """Seconds within which a session's process opens its door, after it has locked the session."""
 _SCANS_FOR_NEW: Final = 2

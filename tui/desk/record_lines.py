@@ -21,7 +21,7 @@ _DRAFT: Final = (b'{"type":"draft"', b'{"type":"chain"')
 
 
 class _Head(msgspec.Struct):
-    """What of a line says where it belongs."""
+    """The fields of a line that say where it belongs."""
 
     type: str = ""
     id: str = ""
@@ -73,8 +73,8 @@ def part_after(path: Path, after: str, last: str | None) -> FilePart:
 
 
 def grown(path: Path, part: FilePart) -> FilePart:
-    """What a file has gained behind a part; all of it afresh where it is another file now, or a
-    rewind began another branch. Raises SessionError if it can't be read."""
+    """The bytes that a file has gained behind a part; all of it afresh where it is another file
+    now, or a rewind began another branch. Raises SessionError if it can't be read."""
     with open_session(path) as file:
         state = os.fstat(file.fileno())
         if state.st_ino != part.inode or state.st_size < part.end:

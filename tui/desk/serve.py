@@ -180,7 +180,7 @@ class _Serving:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("serve: a fault", exc_info=error)
-            self._link.close()  # the desk says that the line is cut, and begins anew
+            self._link.close()  # the desk says that the line is cut, and begins again
 
     async def close(self) -> None:
         """Close all channels and end all work."""

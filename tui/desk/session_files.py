@@ -1,4 +1,4 @@
-"""What the files of this machine tell of its sessions: entries of background sessions, locks, and
+"""The files of this machine that tell of its sessions: entries of background sessions, locks, and
 the newest saved sessions.
 
 A scan reads what has changed since the last one: it looks at each folder, lists those that changed,
@@ -42,7 +42,7 @@ _SAME_TICK_NS: Final = 1_000_000_000
 
 
 class FilesSeen(msgspec.Struct, frozen=True):
-    """What a scan knows, by the ids of the sessions; `branches` by folder."""
+    """The result of a scan, by the ids of the sessions; `branches` by folder."""
 
     entries: Mapping[str, BackgroundSession] = {}
     locks: Mapping[str, OpenFile] = {}
@@ -80,9 +80,9 @@ class DeskFiles:
         alone."""
         self._leave(served)
         entries = self._read_entries(now, served)
-        listed_anew = self._list_folders()
-        self._try_locks(now, monotonic, served, again=listed_anew)
-        if listed_anew or not self._saved:
+        relisted = self._list_folders()
+        self._try_locks(now, monotonic, served, again=relisted)
+        if relisted or not self._saved:
             self._summarize(now, served)
         folders = {one.cwd for one in (*entries.values(), *self._saved.values())}
         if monotonic - self._branches_at >= _BRANCHES_AGAIN_S:
@@ -143,14 +143,14 @@ class DeskFiles:
             self._root_changed = _steady(changed)
             there = {item.path for item in _items(root) if item.is_dir()}
             self._folders = {path: self._folders.get(path) or _Folder() for path in sorted(there)}
-        anew = False
+        relisted = False
         for path, folder in self._folders.items():
             changed = _changed(Path(path))
             if changed != folder.changed:
                 folder.changed = _steady(changed)
                 self._list_folder(path, folder)
-                anew = True
-        return anew
+                relisted = True
+        return relisted
 
     @staticmethod
     def _list_folder(path: str, folder: _Folder) -> None:

@@ -114,7 +114,7 @@ def _leads_to(fact: Fact, known: object) -> bool:
 
 
 class SessionOwner(Protocol):
-    """What a door asks of the session's owner."""
+    """The port of a door to the session's owner."""
 
     def hello(self) -> Hello: ...
 
@@ -153,7 +153,7 @@ class Door:
         self._status: SessionStatus | None = None
         self._due: asyncio.TimerHandle | None = None
         self._requests: dict[str, _Known] = {}
-        """By number, the oldest first."""
+        """The outcomes by number, the oldest first."""
         self._works: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(listener.fd, self._accept)
@@ -236,7 +236,7 @@ class Door:
         self._status = cast("SessionStatus", greeting[1])
         watcher.write(b"".join(map(_line, greeting)))
 
-    def left(self, watcher: Watcher) -> None:
+    def forget(self, watcher: Watcher) -> None:
         """Forget a watcher."""
         self._watchers.discard(watcher)
 
@@ -339,7 +339,7 @@ class Watcher(asyncio.Protocol):
         """Bytes of what was read in which there is no end of a line."""
         self.known = KnownFacts(())
         self._held: list[bytes] | None = None
-        """What waits until the file has all before it; None while nothing does."""
+        """Lines that wait until the file has all before them; None while none do."""
         self._held_size = 0
         self._start: WatchStart | None = None
 
@@ -351,7 +351,7 @@ class Watcher(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as the port has it
         self._transport = None
-        self._door.left(self)
+        self._door.forget(self)
 
     def data_received(self, data: bytes) -> None:
         self._read += data
@@ -382,7 +382,7 @@ class Watcher(asyncio.Protocol):
         return self._start is not None
 
     def release(self, start: WatchStart, first: bytes) -> None:
-        """Send what was held back, after `first`; unless the conversation began anew meanwhile."""
+        """Send what was held back, after `first`; unless the conversation began again meanwhile."""
         if self._start is not start or self._held is None:
             return
         held, self._held, self._start = self._held, None, None
@@ -415,7 +415,7 @@ class Watcher(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
             self._transport = None
-            self._door.left(self)
+            self._door.forget(self)
 
 
 def _fact_lines(told: Sequence[Fact]) -> bytes:

@@ -66,7 +66,7 @@ class Hello(_Line, frozen=True, tag="hello"):
 
 
 class SessionStatus(_Line, frozen=True, tag="status"):
-    """How it is with the session now. `detail` says what it does or waits for, in a few words;
+    """The state of the session now. `detail` says what it does or waits for, in a few words;
     `since` is the time of the last change of `state`; `unsaved` says why its steps can't be written
     just now."""
 
@@ -95,7 +95,7 @@ class Settled(_Line, frozen=True, tag="settled"):
 
 
 class RecordEnd(_Line, frozen=True, tag="record_end"):
-    """What comes from here on follows upon the record with the id `last`; "" for none."""
+    """The place in the record that the next lines follow: behind the id `last`; "" for none."""
 
     last: str = ""
 

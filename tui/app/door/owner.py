@@ -49,7 +49,7 @@ _ENDS: Final = {"done": "done", "interrupted": "stopped", "failed": "failed", "l
 
 
 class WatchedConversation(Protocol):
-    """What a door asks of its conversation."""
+    """The port of a door to its conversation."""
 
     services: AppServices
     frontend: Frontend
@@ -78,7 +78,7 @@ class SessionDoor:
         self.kind: OwnerKind = "program"
         self.follower: StatusFollower | None = None
         self.handed_over = False
-        """True if another process goes on with the session once it is let go of."""
+        """True if another process continues the session once it is let go of."""
         self.live: LiveState | None = None
         """None while no session is open."""
         self._conversation = conversation
@@ -88,7 +88,7 @@ class SessionDoor:
         self._waits: dict[str, tuple[OpenQuestion, str]] = {}
         """The open questions, with the time of each."""
         self._shown = deque[DurableFact](maxlen=64)
-        """What was shown of the record, the newest last."""
+        """Facts of the record that were shown, the newest last."""
         self._state: State = "idle"
         self._since = ""
         self._phase = ""
@@ -96,7 +96,7 @@ class SessionDoor:
         self._branch = ""
         self._before: type[Fact] | None = None
         self._heard: list[str] | None = None
-        """What the front end says while a watcher's prompt is taken."""
+        """Texts that the front end says while a watcher's prompt is taken."""
         self._prompts = asyncio.Lock()
 
     @property

@@ -1,4 +1,4 @@
-"""Who is at the other end of a door: a program that a person started, or one of an agent's.
+"""Tells who is at the other end of a door: a program that a person started, or one of an agent's.
 
 Only a person decides what an agent may do, so no command of an agent may speak for one. On Linux
 the process at the other end must be of this user, have the same rights and namespaces (a command

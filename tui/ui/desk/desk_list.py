@@ -69,7 +69,7 @@ class DeskList(RowList):
         self.refresh()
 
     def forget(self) -> None:
-        """Draw every line anew: the columns are others."""
+        """Draw every line again, since the columns have changed."""
         self._cells.clear()
         self.refresh()
 

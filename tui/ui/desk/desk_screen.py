@@ -46,7 +46,7 @@ ROOMY: Final = 34
 
 
 class DeskOwner(Protocol):
-    """What shows the desk, and leads from it to a session and away."""
+    """The port to what shows the desk, and leads from it to a session and away."""
 
     @property
     def current(self) -> SessionKey | None:

@@ -1,5 +1,5 @@
-"""Where a session is watched from, and how its screen leads back there or takes the session over:
-the chat, and the desk."""
+"""The places that a session is watched from, the chat and the desk, and how its screen leads back
+there or takes the session over."""
 
 from __future__ import annotations
 

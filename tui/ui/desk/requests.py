@@ -1,4 +1,4 @@
-"""What the desk asks of a session's owner: to take an answer, or to stop. A line that is cut is
+"""Requests of the desk to a session's owner: to take an answer, or to stop. A line that is cut is
 opened again, and the request sent again, which has no second effect."""
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ _SHOWS_OUTPUT: Final = KeyHint(OUTPUT.key, OUTPUT.text, "screen.show_output", OU
 
 
 class SessionPlace(Protocol):
-    """Where a session is watched from: the chat, the desk, or a program of its own."""
+    """The place that a session is watched from: the chat, the desk, or a program of its own."""
 
     def leave(self, screen: Screen[None]) -> None:
         """Stop watching. The screen has said goodbye to the session."""
