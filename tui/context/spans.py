@@ -15,7 +15,7 @@ unless `content` is set; keys are masked always.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final, TypeAlias
@@ -128,7 +128,7 @@ class SpanFold:
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
     content: bool = False
     within: Sequence[RunningCall] = ()
-    followed: Collection[str] = ()
+    followed: set[str] = field(default_factory=set[str])
     runs: dict[str, list[RunningCall]] = field(default_factory=dict[str, list[RunningCall]])
     current: _Turn | None = None
     request: _Request | None = None
