@@ -15,9 +15,10 @@ unless `content` is set; keys are masked always.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -779,3 +780,23 @@ def _span_id(kind: str, id_: str) -> str:
 
 def _digest(kind: str, id_: str) -> str:
     return sha256(f"{kind} {id_}".encode(errors="replace")).hexdigest()
+
+
+def spans_of(
+    session: str,
+    records: Iterable[Record],
+    prices: Mapping[str, Price],
+    *,
+    content: bool = False,
+    sub_agents: Mapping[str, Sequence[Record]] = MappingProxyType({}),
+    within: Sequence[RunningCall] = (),
+) -> Iterator[Span]:
+    """Yield the spans of a session, then those of its sub-agents whose records are given."""
+    followed = {id_ for id_, own in sub_agents.items() if own}
+    fold = SpanFold(session, prices, content, within, followed)
+    for record in records:
+        yield from fold.add(record)
+    yield from fold.end()
+    for id_, calls in fold.runs.items():
+        if own := sub_agents.get(id_):
+            yield from spans_of(id_, own, prices, content=content, within=calls)
