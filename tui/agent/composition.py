@@ -181,9 +181,9 @@ def make_agent(
 
 def _spans(launch: Launch, session: Session) -> tuple[SpanExport | None, Sequence[str]]:
     """Make what sends the session's spans to the person's collector, None where that is off, and
-    say why there is none."""
-    config = launch.config
-    if not config.otel.enabled or launch.access.around is not None:
+    say why there is none. Practice needs no network, and has none."""
+    config, access = launch.config, launch.access
+    if not config.otel.enabled or access.practice or access.around is not None:
         return None, ()
     from tui.agent import span_collector  # noqa: PLC0415 - few send spans
     from tui.agent.span_export import SpanExport, SpanSender  # noqa: PLC0415

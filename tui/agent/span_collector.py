@@ -40,6 +40,8 @@ from tui.core.text_cleaning import one_line
 
 PORT: Final = "http://localhost:4318"
 """Where a collector listens by the protocol's own rule."""
+MOST: Final = 512
+"""Most spans of one request."""
 TIMEOUT_S: Final = 10.0
 """Seconds for a request, by the protocol's own rule."""
 

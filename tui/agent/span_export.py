@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from tui.agent.span_collector import Delivery
+from tui.agent.span_collector import MOST, Delivery
 from tui.context.spans import SpanFold
 from tui.core.dataclass import dataclass, field
 from tui.core.formatting import plural
@@ -27,8 +27,6 @@ from tui.session.session import Session
 
 log = logging.getLogger(__name__)
 
-MOST: Final = 512
-"""Most spans of one request."""
 GATHER_S: Final = 1.0
 """Seconds for which spans are gathered before they are sent."""
 FLUSH_S: Final = 1.0

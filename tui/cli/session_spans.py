@@ -9,8 +9,7 @@ from contextlib import suppress
 from itertools import islice
 
 from tui.agent import span_collector
-from tui.agent.span_collector import CollectorError
-from tui.agent.span_export import MOST
+from tui.agent.span_collector import MOST, CollectorError
 from tui.app import launch_config
 from tui.app.options.arguments import Options
 from tui.cli.session_io import print_json, sub_agents_of

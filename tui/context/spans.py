@@ -355,7 +355,7 @@ _Handler: TypeAlias = Callable[[SpanFold, Record, dict[str, Any]], None]
 
 def _user(fold: SpanFold, record: Record, data: dict[str, Any]) -> None:
     fold.close_request(None)
-    by = data.get("by")
+    by = string_of(data.get("by"))
     text = data.get("text") if fold.content else ""
     if fold.content and not isinstance(text, str):
         text = text_of(blocks_of(data.get("content")))
@@ -391,7 +391,7 @@ def _assistant(fold: SpanFold, record: Record, data: dict[str, Any]) -> None:
         context = SpanContext(turn.root.trace_id, _span_id("call", f"{record.id} {id_}"))
         fold.calls[id_] = _Call(context, block, fold.now)
         turn.calls += 1
-    goes_on = bool(tool_calls(content)) or data.get("stop_reason") in _GOES_ON
+    goes_on = bool(tool_calls(content)) or string_of(data.get("stop_reason")) in _GOES_ON
     if is_answer(record) and not goes_on:
         fold.end_turn({})
 
@@ -461,7 +461,7 @@ def _result(fold: SpanFold, record: Record, data: dict[str, Any]) -> None:
     values: _Values = {"holdfast.seconds": _seconds(data.get("seconds"))}
     content, error = blocks_of(data.get("content")), None
     if data.get("is_error"):
-        summary = data.get("summary")
+        summary = string_of(data.get("summary"))
         values["error.type"] = summary if summary in _CODES else "tool_error"
         error = text_of(content)
     if fold.content:
