@@ -183,22 +183,22 @@ def collector_of(settings: OtelSettings, env: Mapping[str, str]) -> Collector:
             f"{_shown(url)} isn't the address of a collector.",
             hint="Set [otel] endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT, to an http(s) address.",
         )
-    protocol = settings.protocol or _either(env, "PROTOCOL") or "http/protobuf"
+    protocol = settings.protocol or _either(env, "OTEL_EXPORTER_OTLP_PROTOCOL") or "http/protobuf"
     if protocol not in _TYPES:
         raise CollectorError(
             f"{_shown(protocol)} isn't a protocol that Holdfast speaks.",
             hint='Set [otel] protocol to "http/protobuf" or "http/json"; port 4317 is for grpc.',
         )
-    milliseconds = _either(env, "TIMEOUT")
+    milliseconds = _either(env, "OTEL_EXPORTER_OTLP_TIMEOUT")
     timeout = int(milliseconds) / 1000 if milliseconds.isdecimal() else 0.0
     return Collector(
         url,
         "http/json" if protocol == "http/json" else "http/protobuf",
         source_of(settings, env),
-        dict(_pairs(_either(env, "HEADERS"))),
+        dict(_pairs(_either(env, "OTEL_EXPORTER_OTLP_HEADERS"))),
         settings.headers_command,
         timeout or TIMEOUT_S,
-        _either(env, "COMPRESSION") == "gzip",
+        _either(env, "OTEL_EXPORTER_OTLP_COMPRESSION") == "gzip",
     )
 
 
@@ -219,7 +219,7 @@ def switched_off(env: Mapping[str, str]) -> bool:
 
 def _either(env: Mapping[str, str], name: str) -> str:
     """A variable for traces, else for all signals."""
-    names = (f"OTEL_EXPORTER_OTLP_TRACES_{name}", f"OTEL_EXPORTER_OTLP_{name}")
+    names = (name.replace("_OTLP_", "_OTLP_TRACES_"), name)
     return next((text for each in names if (text := env.get(each, "").strip())), "")
 
 
