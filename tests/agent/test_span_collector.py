@@ -51,6 +51,7 @@ def test_the_address_is_the_settings_else_the_environments(
         {"OTEL_EXPORTER_OTLP_ENDPOINT": "localhost:4317"},
         {"OTEL_EXPORTER_OTLP_ENDPOINT": "file:///etc/passwd"},
         {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://[::1"},
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://me:secret@127.0.0.1:9"},
         {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
     ],
 )
@@ -58,6 +59,7 @@ def test_what_cannot_be_used_is_said(env: dict[str, str]) -> None:
     with pytest.raises(CollectorError) as caught:
         collector_of(OtelSettings(), env)
     assert caught.value.hint
+    assert "secret" not in caught.value.message
 
 
 @pytest.mark.parametrize("protocol", ["http/protobuf", "http/json"])

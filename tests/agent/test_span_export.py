@@ -258,6 +258,19 @@ async def test_a_collector_that_is_gone_is_said_once_and_hinders_nothing(tmp_pat
         ]
 
 
+async def test_whoever_only_reads_a_session_sends_nothing_of_it(tmp_path: Path) -> None:
+    async with program(tmp_path, [say("one")], "http://127.0.0.1:9") as (agent, _):
+        await events_of(agent, "go")
+        assert agent.session.path is not None
+        reading = Session.open(agent.session.path, clock=SystemClock(), read_only=True)
+        otel = OtelSettings(enabled=True, endpoint="http://127.0.0.1:9")
+        workspace, access = Workspace.at(tmp_path, ceiling="/"), Access(key="k")
+        launch = Launch(workspace, Config(otel=otel), folders(), access)
+        reader = composition.make_agent(launch, reading, RulesOnly(), provider=ScriptedProvider())
+        assert reader.spans is None
+        await reader.close()
+
+
 async def test_a_slow_collector_keeps_no_session_from_ending(
     tmp_path: Path, there: LocalCollector
 ) -> None:

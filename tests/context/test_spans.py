@@ -385,6 +385,25 @@ def test_the_same_records_give_the_same_spans_one_by_one_or_later() -> None:
         assert early == live[: len(early)]  # what was sent stays true
 
 
+def test_a_call_ends_in_the_turn_that_made_it() -> None:
+    made = spans(
+        session(
+            prompt(),
+            request(1),
+            calls(call("c1", "run_command")),
+            prompt(),
+            result("c1", is_error=True, summary="interrupted"),
+            request(2),
+            answer(),
+        )
+    )
+    tool = named(made, "execute_tool run_command")
+    first, second = (one for one in made if one.name == "invoke_agent holdfast")
+    assert (tool.context.trace_id, tool.parent) == (first.context.trace_id, first.context.span_id)
+    assert second.context.trace_id != first.context.trace_id
+    assert tool.attributes["error.type"] == "interrupted"
+
+
 def test_a_turn_that_a_crash_cut_off_is_told_as_that() -> None:
     made = spans(session(prompt(), request(1), calls(call("c1", "run_command")), start=0))
     assert [one.attributes.get("holdfast.unfinished") for one in made] == [None, True, True]

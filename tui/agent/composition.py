@@ -183,7 +183,8 @@ def _spans(launch: Launch, session: Session) -> tuple[SpanExport | None, Sequenc
     """Make what sends the session's spans to the person's collector, None where that is off, and
     say why there is none. Practice needs no network, and has none."""
     config, access = launch.config, launch.access
-    if not config.otel.enabled or access.practice or access.around is not None:
+    silent = access.practice or access.around is not None or session.opened_to_read
+    if not config.otel.enabled or silent:
         return None, ()
     from tui.agent import span_collector  # noqa: PLC0415 - few send spans
     from tui.agent.span_export import SpanExport, SpanSender  # noqa: PLC0415

@@ -177,11 +177,16 @@ def collector_of(settings: OtelSettings, env: Mapping[str, str]) -> Collector:
         parts = urlsplit(url)
         good = parts.scheme in {"http", "https"} and parts.hostname and (parts.port or 1)
     except ValueError:
-        good = False
+        parts, good = urlsplit(""), False
     if not good:
         raise CollectorError(
             f"{_shown(url)} isn't the address of a collector.",
             hint="Set [otel] endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT, to an http(s) address.",
+        )
+    if "@" in parts.netloc:
+        raise CollectorError(
+            "The collector's address holds a password.",
+            hint="Let [otel] headers_command print an Authorization header instead.",
         )
     protocol = settings.protocol or _either(env, "OTEL_EXPORTER_OTLP_PROTOCOL") or "http/protobuf"
     if protocol not in _TYPES:

@@ -206,11 +206,10 @@ class SpanExport:
         thread with a sentence, once for each trouble with the collector."""
         if self._thread is not None:
             return
-        session, queue = self._session, self._sender.queue
-        every = sorted([*session.elsewhere, *session.records], key=lambda one: one.id)
-        queue.clear()  # they are among these
-        queue.extend(_Item(self._fold, one, marks=True) for one in every)
-        run = threading.Thread(target=self._run, args=(say,), name="spans", daemon=True)
+        session = self._session
+        every = [*session.elsewhere, *session.records]
+        self._sender.queue.clear()  # what came since is among these
+        run = threading.Thread(target=self._run, args=(every, say), name="spans", daemon=True)
         self._thread = run
         run.start()
 
@@ -227,9 +226,11 @@ class SpanExport:
             self._sender.queue.append(item)
             self._news.notify()
 
-    def _run(self, say: Callable[[str], Any]) -> None:
+    def _run(self, every: list[Record], say: Callable[[str], Any]) -> None:
         try:
             self._sender.open(self._from)
+            every.sort(key=lambda one: one.id, reverse=True)
+            self._sender.queue.extendleft(_Item(self._fold, one, marks=True) for one in every)
             self._send_all(say)
         except Exception as error:
             log.exception("the sending of spans ended")

@@ -108,9 +108,10 @@ class _Request:
 
 @dataclass(slots=True)
 class _Call:
-    """A call without a result. `usd` is what a sub-agent cost whose own records aren't there."""
+    """A call without a result, in the turn with the span `parent`."""
 
     context: SpanContext
+    parent: str
     block: Block
     start: int
     values: _Values = field(default_factory=dict[str, AttributeValue])
@@ -300,9 +301,7 @@ class SpanFold:
 
     def end_call(self, id_: str, values: _Values, error: str | None) -> None:
         """End a call that is open."""
-        call, turn = self.calls.pop(id_), self.current
-        if turn is None:
-            return
+        call = self.calls.pop(id_)
         block = as_meant(call.block)
         name = _short(block.get("name")) or "unknown"
         all_: _Values = {
@@ -320,7 +319,7 @@ class SpanFold:
         made = self._span(
             f"execute_tool {name}",
             call.context,
-            turn.root.span_id,
+            call.parent,
             start=start,
             values=all_ | call.values | values,
             error=error,
@@ -389,7 +388,7 @@ def _assistant(fold: SpanFold, record: Record, data: dict[str, Any]) -> None:
     for block in tool_calls(content):
         id_ = string_of(block.get("id"))
         context = SpanContext(turn.root.trace_id, _span_id("call", f"{record.id} {id_}"))
-        fold.calls[id_] = _Call(context, block, fold.now)
+        fold.calls[id_] = _Call(context, turn.root.span_id, block, fold.now)
         turn.calls += 1
     goes_on = bool(tool_calls(content)) or string_of(data.get("stop_reason")) in _GOES_ON
     if is_answer(record) and not goes_on:
