@@ -157,6 +157,8 @@ def test_what_it_rejects_is_counted_and_said(there: LocalCollector) -> None:
     refusal = b'{"code": 3, "message": "no such tenant"}'
     there.answers.append((400, {"content-type": "application/json"}, refusal))
     assert of(there).deliver([SPAN]).why == "it answers 400: no such tenant"
+    there.answers.append((415, {}, b""))
+    assert of(there).deliver([SPAN]).why == "it answers 415: it doesn't take http/protobuf"
     there.answers.append((400, {"content-type": "application/json"}, b"\xff{"))
     assert of(there).deliver([SPAN]).why == "it answers 400"
 

@@ -138,6 +138,8 @@ class Collector:
 
     def _refused(self, status: int, body: bytes, headers: Any) -> Delivery:
         said = _shown(refusal_in(body, json=_json_of(body, headers)))
+        if status == http.client.UNSUPPORTED_MEDIA_TYPE and not said:
+            said = f"it doesn't take {self.protocol}"
         why = f"it answers {status}" + (f": {said}" if said else "")
         if status in _AGAIN:
             return Delivery("later", why=why, wait_s=self._wait(headers.get("retry-after")))
