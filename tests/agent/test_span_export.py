@@ -18,8 +18,8 @@ from tests.support.span_collector import LocalCollector, local_collector
 from tui.agent import composition
 from tui.agent.agent import Agent
 from tui.agent.launch import Access, Launch
-from tui.agent.span_collector import MOST, Delivery
-from tui.agent.span_export import PAUSE_S, SpanFigures, SpanSender
+from tui.agent.span_collector import Delivery
+from tui.agent.span_export import BATCH, PAUSE_S, SpanFigures, SpanSender
 from tui.agent.span_export import _Item as Item  # pyright: ignore[reportPrivateUsage]
 from tui.context.spans import SpanFold, spans_of
 from tui.core import facts
@@ -94,20 +94,20 @@ def test_spans_are_gathered_for_a_second_and_sent_together() -> None:
 
 def test_no_request_has_more_than_it_may_and_all_are_sent() -> None:
     target = Target()
-    made = sender(target, records := turns(2 * MOST))
+    made = sender(target, records := turns(2 * BATCH))
     run(made)
-    assert max(target.sizes) <= MOST + 1  # what one record ends stays together
+    assert max(target.sizes) <= BATCH + 1  # what one record ends stays together
     assert target.took == [*spans_of("5e55", records, {})]
 
 
 def test_one_that_is_gone_costs_one_batch_and_is_asked_less_and_less() -> None:
     target = Target(*[Delivery("later", why="Connection refused")] * 8)
-    made = sender(target, records := turns(MOST))
+    made = sender(target, records := turns(BATCH))
     assert made.step(100.0) == PAUSE_S
     waits = [made.step(1000.0 * n) for n in range(1, 9)]
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60]
     assert made.figures.problem == "Connection refused"
-    assert len(made.queue) >= MOST  # still records, not spans
+    assert len(made.queue) >= BATCH  # still records, not spans
     run(made, 10_000.0)
     assert target.took == [*spans_of("5e55", records, {})]
     assert made.figures == SpanFigures(sent=len(target.took))

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from tui.agent.span_collector import MOST, Delivery
+from tui.agent.span_collector import Delivery
 from tui.context.spans import SpanFold
 from tui.core.dataclass import dataclass, field
 from tui.core.formatting import plural
@@ -27,11 +27,13 @@ from tui.session.session import Session
 
 log = logging.getLogger(__name__)
 
+BATCH: Final = 128
+"""Most spans of one request: to write more at once would keep the loop from the interpreter."""
 GATHER_S: Final = 1.0
 """Seconds for which spans are gathered before they are sent."""
 FLUSH_S: Final = 1.0
 """Most seconds that the end of a session waits for its last spans."""
-_STEP: Final = 500
+_STEP: Final = 100
 """Records that are folded at a time: between them the loop has the interpreter."""
 PAUSE_S: Final = 0.01
 """Seconds between two steps while there is more to do."""
@@ -116,7 +118,7 @@ class SpanSender:
         if not last_s:
             if self._not_before > now:
                 return self._not_before - now
-            if len(self._batch) < MOST and (left := self._since + GATHER_S - now) > 0:
+            if len(self._batch) < BATCH and (left := self._since + GATHER_S - now) > 0:
                 return PAUSE_S if self.queue else left
         done = self.target.deliver(self._batch, within_s=last_s or 60.0)
         if done.outcome == "later":
@@ -139,7 +141,7 @@ class SpanSender:
 
     def _fold(self, now: float) -> None:
         for _ in range(_STEP):
-            if not self.queue or len(self._batch) >= MOST:
+            if not self.queue or len(self._batch) >= BATCH:
                 return
             item = self.queue.popleft()
             made = item.fold.add(item.record)
