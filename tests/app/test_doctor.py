@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.profile import write_profile
 from tests.support.program import Program
+from tests.support.span_collector import local_collector
 from tui.app import doctor
 from tui.app.doctor import Check, Subject, machine
 from tui.app.doctor import sandbox as confined
@@ -289,3 +290,24 @@ def test_where_bubblewrap_is_there_but_cannot_work_it_is_not_to_be_installed(
     assert fix("/nowhere").startswith("Install bubblewrap")
     assert "installed but can't make namespaces" in fix(str(tmp_path))
     assert fix(str(tmp_path), "landlock") == ""
+
+
+def test_the_collector_of_spans_is_asked(tmp_path: Path) -> None:
+    assert looked(tmp_path)["otel"].detail == "off: no spans are sent"
+    with local_collector() as collector:
+        configure(f'[otel]\nenabled = true\nendpoint = "{collector.url}"\n')
+        found = looked(tmp_path)["otel"]
+        host = collector.url.removeprefix("http://")
+        assert found.status == "ok"
+        assert found.detail == f"spans go to {host}, without content, as http/protobuf"
+        assert collector.spans == []
+        collector.answers.append((404, {}, b""))
+        found = looked(tmp_path)["otel"]
+        assert (found.status, found.detail) == (
+            "warn",
+            f"{host} doesn't take spans: it answers 404",
+        )
+        assert "[otel]" in found.fix
+        assert looked(tmp_path, {"OTEL_SDK_DISABLED": "true"})["otel"].detail.startswith("off")
+        found = looked(tmp_path, {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"})["otel"]
+        assert (found.status, bool(found.fix)) == ("fail", True)

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.core.test_otlp import read_by_the_package
 from tests.support.clock import FakeClock
 from tests.support.foreign import ClaudeCode, claude_code, lines, tool_use
+from tests.support.span_collector import local_collector
 from tui.cli import main, session_search
 from tui.core.paths import folders, shorten
 from tui.session import catalog
@@ -455,3 +457,35 @@ def test_what_is_open_elsewhere_is_not_deleted(
         assert "is open in" in err
     assert run("show", path)[0] == 0
     holder.release()
+
+
+def test_a_session_as_spans_for_a_file_and_for_a_collector(run: Run, path: Path) -> None:
+    code, out, _ = run("export", catalog.id_of(path), "--format", "otlp")
+    assert code == 0
+    (line,) = out.splitlines()
+    spans = read_by_the_package(line).resource_spans[0].scope_spans[0].spans
+    assert len(spans) == 8
+    assert KEY not in out
+    assert "the result" not in out  # no content without [otel] content
+    code, _, err = run("send", path)
+    assert code == 1
+    assert "enabled = true" in err
+    with local_collector() as collector:
+        text = f'[otel]\nenabled = true\ncontent = true\nendpoint = "{collector.url}"\n'
+        folders().config_file.parent.mkdir(parents=True, exist_ok=True)
+        folders().config_file.write_text(text)
+        host = collector.url.removeprefix("http://")
+        assert run("send", path) == (0, "", f"Sent 8 spans to {host}.\n")
+        assert json.loads(run("send", path, "--json")[1]) == {
+            "collector": host,
+            "sent": 8,
+            "rejected": 0,
+        }
+        assert {one.span_id for one in collector.spans} == {one.span_id for one in spans}
+        sent = "".join(map(str, collector.spans))
+        assert "the result" in sent
+        assert KEY not in sent
+        collector.answers.append((503, {}, b""))
+        code, _, err = run("send", path)
+        assert code == 1
+        assert f"{host} doesn't take the spans: it answers 503." in err

@@ -16,10 +16,10 @@ import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.core.config import Config, Permissions
+from tui.core.config import Config, OtelSettings, Permissions
 from tui.core.errors import ConfigError
 from tui.core.paths import Folders, folders
-from tui.settings.layers import LoadedSettings, load, parse, project_file
+from tui.settings.layers import LoadedSettings, brought_settings, load, parse, project_file
 from tui.settings.trust import Trust
 
 
@@ -207,6 +207,24 @@ def test_an_untrusted_project_cannot_switch_redaction_off(home: Folders, workspa
     assert loaded.config.redact == "record"
     assert [i.key for i in loaded.ignored] == ["redact"]
     assert load_all(home, workspace, trusted=True).config.redact == "off"
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_no_folder_sends_data_elsewhere_even_if_it_is_trusted(
+    home: Folders, workspace: Path, trusted: bool
+) -> None:
+    text = '[otel]\nenabled = true\nendpoint = "https://evil.test"\n[batch]\nattempts = 2\n'
+    write(project_file(workspace), text)
+    loaded = load_all(home, workspace, trusted=trusted)
+    assert loaded.config.otel == OtelSettings()
+    reasons = {one.key: one.reason for one in loaded.ignored}
+    assert reasons.pop("otel") == "only your own file can send data elsewhere"
+    assert (reasons == {}) is trusted
+    brought = brought_settings(parse(text.encode(), project_file(workspace)))
+    assert [one.name for one in brought] == ["batch.attempts"]  # nobody is asked about it
+    write(home.config_file, "[otel]\nenabled = true\n")
+    own = load_all(home, workspace, trusted=trusted).config.otel
+    assert own == OtelSettings(enabled=True)
 
 
 def test_a_broken_rule_of_an_untrusted_project_is_still_named(

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,7 @@ from tui.tools.skill import Skill
 from tui.tools.task import SubAgentTool
 
 if TYPE_CHECKING:
+    from tui.agent.span_export import SpanExport
     from tui.tools.lsp import Checker
 
 
@@ -102,6 +104,8 @@ class Agent:
         self.mcp = AgentServers(ctx, requests, self._mcp)
         self.models = AgentModels(ctx, requests, self._directives, self._deferred, counter)
         self.permissions = AgentPermissions(ctx)
+        self.spans: SpanExport | None = None
+        """What sends spans to the person's collector, where that is switched on."""
         self._sweeping: asyncio.Task[None] | None = None
         self._closing = threading.Event()
 
@@ -189,10 +193,17 @@ class Agent:
                 text = f"The rule {rule} allows nothing: there is no such tool."
                 self._ctx.publish(facts.Notice(text))
             self._hooks.begin()
+        if self.spans is not None:
+            self.spans.begin(partial(self._say_from_thread, asyncio.get_running_loop()))
         self._mcp.begin()
         await publish_opening(self._ctx, self._requests, self._directives, self._pruning)
         await SupervisedCommands(self._ctx).take_over_jobs()
         return self._ctx.events.take()
+
+    def _say_from_thread(self, loop: asyncio.AbstractEventLoop, text: str) -> None:
+        """Say something to the person, from any thread."""
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(self._ctx.events.tell, facts.Notice(text))
 
     def watch(self, show: Callable[[Fact], None]) -> None:
         """Show what comes while no turn runs, until `close`: what becomes of background commands,
@@ -359,6 +370,8 @@ class Agent:
             try:
                 await self.session.close()
             finally:
+                if self.spans is not None:
+                    await asyncio.to_thread(self.spans.close)
                 if tools.outputs is not None:
                     await asyncio.to_thread(tools.outputs.close)
                 if tools.confinement is not None and (ctx.parent is None or ctx.isolated):

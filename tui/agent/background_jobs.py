@@ -100,11 +100,7 @@ class BackgroundJobs:
     async def _tell(self, event: Fact) -> None:
         """Show it in the turn that runs, else at once."""
         await self.ctx.recorder.sync()
-        show = self.ctx.events.aside
-        if show is None or self.ctx.events.busy:
-            self.ctx.publish(event)
-        else:
-            show(event)
+        self.ctx.events.tell(event)
 
 
 def _short(command: str) -> str:

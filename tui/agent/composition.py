@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,6 +63,7 @@ from tui.tools.jobs import Jobs
 from tui.tools.registry import TOOLS, builtin_tools
 
 if TYPE_CHECKING:
+    from tui.agent.span_export import SpanExport
     from tui.session.checkpoints.store import CheckpointStore
     from tui.tools.mcp import Servers
 
@@ -106,6 +108,7 @@ def make_agent(
     )
     session.redact = launch.config.redact == "record"
     confinement = _confinement(launch, session, skills.folders)
+    spans, trouble = _spans(launch, session)
     memory_file = launch.workspace.root / PRIVATE_DIR / "MEMORY.md"
     agent = Agent(
         AgentContext(
@@ -162,6 +165,7 @@ def make_agent(
                     *launch.notices,
                     *files.problems,
                     *skills.notices(unasked=launch.one_turn),
+                    *trouble,
                 ),
             ),
             key=installation_key(launch.folders.data) if session.path else b"",
@@ -171,7 +175,30 @@ def make_agent(
         )
     )
     agent.permissions.mode = launch.mode
+    agent.spans = session.follower = spans
     return agent
+
+
+def _spans(launch: Launch, session: Session) -> tuple[SpanExport | None, Sequence[str]]:
+    """Make what sends the session's spans to the person's collector, None where that is off, and
+    say why there is none. Practice needs no network, and has none."""
+    config, access = launch.config, launch.access
+    silent = access.practice or access.around is not None or session.opened_to_read
+    if not config.otel.enabled or silent:
+        return None, ()
+    from tui.agent import span_collector  # noqa: PLC0415 - few send spans
+    from tui.agent.span_export import SpanExport, SpanSender  # noqa: PLC0415
+    from tui.context.spans import SpanFold  # noqa: PLC0415
+
+    if span_collector.switched_off(os.environ):
+        return None, ()
+    try:
+        collector = span_collector.collector_of(config.otel, os.environ)
+    except span_collector.CollectorError as error:
+        return None, (f"No spans are sent: {error.message} {error.hint}",)
+    mark = launch.folders.cache / "spans" / session.id if session.path else None
+    fold = SpanFold(session.id, config.prices, config.otel.content)
+    return SpanExport(SpanSender(collector, mark), fold, session), ()
 
 
 async def reconnect(agent: Agent, launch: Launch, clock: Clock) -> Sequence[Fact]:

@@ -47,6 +47,13 @@ class FactStream:
         else:
             self._queue.put_nowait(event)
 
+    def tell(self, event: Fact) -> None:
+        """Publish what nobody asked for, and that can come at any time."""
+        if self._queue is None and self.aside is not None:
+            self.aside(event)
+        else:
+            self.publish(event)
+
     def take(self) -> list[Fact]:
         """Take what was published while nothing ran."""
         events, self._between = self._between, []

@@ -244,6 +244,8 @@ class SubAgentStarter:
             role=f"{one.agent}: {one.description}",
         )
         session.redact, one.jobs = ctx.session.redact, child.toolbox.jobs
+        if ctx.session.follower is not None:
+            session.follower = ctx.session.follower.of_sub_agent(session)
         if definition.read_only:
             child.state.mode = "plan"
         return self._make(child)

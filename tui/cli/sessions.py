@@ -262,7 +262,18 @@ def import_(options: Options) -> int:
 def export_(options: Options) -> int:
     """Print a session as a document, or write it to a file."""
     loaded = loaded_branch(options)
-    return _written(options, export(loaded, options.sessions.format, title=_session(loaded).title))
+    if (format_ := options.sessions.format) == "otlp":
+        from tui.cli.session_spans import as_lines  # noqa: PLC0415 - seldom asked for
+
+        return _written(options, Exported(as_lines(options, loaded), 0))
+    return _written(options, export(loaded, format_, title=_session(loaded).title))
+
+
+def send(options: Options) -> int:
+    """Send the spans of a session to the person's collector."""
+    from tui.cli import session_spans  # noqa: PLC0415 - seldom asked for
+
+    return session_spans.send(options, loaded_branch(options))
 
 
 def report(options: Options) -> int:
@@ -360,6 +371,7 @@ _ACTIONS = {
     "repair": repair_,
     "import": import_,
     "export": export_,
+    "send": send,
     "report": report,
     "timeline": session_timeline.timeline,
     "distill": session_distill.distill,

@@ -359,6 +359,41 @@ class DeskSettings(_Section, frozen=True, kw_only=True):
     ] = ()
 
 
+class OtelSettings(_Section, frozen=True, kw_only=True):
+    """Spans for the person's own collector, by OpenTelemetry. A folder's file sets none of this."""
+
+    enabled: Annotated[
+        bool, "Send spans: Send spans of turns, requests and tools to your own collector."
+    ] = False
+    endpoint: Annotated[
+        Url,
+        "Collector: Its address, without /v1/traces.",
+        ": OTEL_EXPORTER_OTLP_ENDPOINT, or http://localhost:4318",
+    ] = ""
+    protocol: Annotated[
+        Literal["", "http/protobuf", "http/json"],
+        "Protocol: How spans are written.",
+        ": OTEL_EXPORTER_OTLP_PROTOCOL, or http/protobuf",
+        "http/protobuf: every collector takes it",
+        "http/json: readable on the wire",
+    ] = ""
+    headers_command: Annotated[
+        str,
+        "Headers command: A shell command that prints headers, one a line, such as a token.",
+    ] = ""
+    service_name: Annotated[
+        str,
+        "Service name: What the collector calls this program.",
+        ": OTEL_SERVICE_NAME, or holdfast",
+    ] = ""
+    attributes: Annotated[
+        dict[Name, str], "Attributes: More of what is said of every span, such as team = infra."
+    ] = {}
+    content: Annotated[
+        bool, "Send content: Send prompts, answers, arguments and output, too; keys are masked."
+    ] = False
+
+
 class TerminalSettings(_Section, frozen=True, kw_only=True):
     """Settings for what the terminal is sent beside the screen. "auto" is where it is known to
     understand."""
@@ -714,6 +749,7 @@ class Config(ModelTables, frozen=True, kw_only=True):
     )
     background: Annotated[Background, "Sessions in the background"] = Background()
     desk: Annotated[DeskSettings, "The desk of many sessions"] = DeskSettings()
+    otel: Annotated[OtelSettings, "Spans for your own collector (OpenTelemetry)"] = OtelSettings()
     agents: Annotated[Agents, "Sub-agents"] = Agents()
     diagnostics: Annotated[DiagnosticSettings, "Problems in edited files"] = DiagnosticSettings()
     checkpoints: Annotated[CheckpointSettings, "Checkpoints of files"] = CheckpointSettings()

@@ -9,7 +9,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import structs
 
@@ -38,6 +38,18 @@ from tui.session.request_numbers import REQUEST, number_after, numbered
 from tui.session.writer import SessionWriter
 
 DIRECTIVES = ("think", "verbose", "elevated", "effort")
+
+
+class RecordFollower(Protocol):
+    """Hears of each record as it is appended; see `tui.agent.span_export`."""
+
+    def recorded(self, record: Record) -> None:
+        """Take a record. Called in the loop, so it neither waits nor raises."""
+        ...
+
+    def of_sub_agent(self, session: Session) -> RecordFollower:
+        """Return what follows the session of a sub-agent."""
+        ...
 
 
 class Session:
@@ -84,6 +96,7 @@ class Session:
         self.redact = False
         self.unsent = unsent or UnsentWork()
         self.recent = deque[DurableFact](maxlen=32)
+        self.follower: RecordFollower | None = None
         self._file = file
         self._clock = clock
         self._lock = lock
@@ -220,7 +233,7 @@ class Session:
         """The session as it is, in memory: what is recorded in the copy leaves no trace."""
         other: Session = copy(self)
         other.records, other.metadata = [*self.records], {**self.metadata}
-        other._file = other._lock = None
+        other._file = other._lock = other.follower = None
         other.recent = self.recent.copy()
         other._with_prompt = [*self._with_prompt]
         return other
@@ -242,6 +255,8 @@ class Session:
         record = self._made(type_, data)
         line = record.to_line()
         self._note(record)
+        if self.follower is not None:
+            self.follower.recorded(record)
         if type_ == "user":
             self._asked = True
         if self._file is not None:

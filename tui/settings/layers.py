@@ -39,6 +39,9 @@ value."""
 
 UNTRUSTED: Final = "you have not trusted it"
 _TIGHTENING = {("permissions", "ask"), ("permissions", "deny")}
+PERSONAL: Final = "only your own file can send data elsewhere"
+_PERSONAL = frozenset({"otel"})
+"""Sections that count in no folder's file, trusted or not."""
 _ONE_BY_ONE = {("permissions", "allow"), ("permissions", "auto_grant")}
 
 
@@ -98,9 +101,9 @@ def load(
     """Read, merge and check all layers. Blocks briefly.
 
     A project can by itself only make the settings stricter, since anybody may have written its
-    file: its deny and ask rules count, and `redact = "record"`. Of everything else counts what
-    `allows` says; the rest is reported as ignored. `overrides` has the shape of the file. Raises
-    ConfigError.
+    file: its deny and ask rules count, and `redact = "record"`. Of everything else but `[otel]`
+    counts what `allows` says; the rest is reported as ignored. `overrides` has the shape of the
+    file. Raises ConfigError.
     """
     user, project = folders.config_file, project_file(workspace)
     brought = read(project)
@@ -228,7 +231,11 @@ def brought_settings(brought: Table) -> Iterator[BroughtSetting]:
     """The settings of a folder's own file that need trust."""
     for path in _keys(brought):
         value = _value(brought, path)
-        if path in _TIGHTENING or (path == ("redact",) and value == "record"):
+        if (
+            path[0] in _PERSONAL
+            or path in _TIGHTENING
+            or (path == ("redact",) and value == "record")
+        ):
             continue
         if path in _ONE_BY_ONE and isinstance(value, list):
             for entry in cast("list[object]", value):
@@ -266,6 +273,8 @@ def _trusted_part(
     left_out = [one for one in brought_settings(brought) if not allows(one.name, one.value)]
     trusted: Table = {}
     for path in _keys(brought):
+        if path[0] in _PERSONAL:
+            continue
         value = _value(brought, path)
         untrusted = [one.value for one in left_out if one.path == path]
         if path in _ONE_BY_ONE and isinstance(value, list):
@@ -275,7 +284,8 @@ def _trusted_part(
         target = trusted.setdefault(path[0], {}) if path[1:] else trusted
         target[path[-1]] = value
     keys = dict.fromkeys(dotted(one.path) for one in left_out)
-    return trusted, tuple(IgnoredSetting(file, key, UNTRUSTED) for key in keys)
+    personal = [IgnoredSetting(file, key, PERSONAL) for key in sorted(_PERSONAL & brought.keys())]
+    return trusted, (*(IgnoredSetting(file, key, UNTRUSTED) for key in keys), *personal)
 
 
 def _value(table: Table, path: tuple[str, ...]) -> object:

@@ -39,6 +39,7 @@ _EXAMINATIONS: tuple[tuple[str, Callable[[Subject], Iterable[Check]]], ...] = (
     ("key", setup.key),
     ("server", setup.server),
     ("mcp", setup.mcp),
+    ("otel", setup.otel),
     ("diagnostics", setup.diagnostics),
     ("storage", machine.folders),
     ("sessions", machine.sessions),

@@ -191,6 +191,32 @@ def mcp(what: Subject) -> Iterator[Check]:
         yield Check("mcp", "warn", f"{name}: {command} not found", fix)
 
 
+def otel(what: Subject) -> Iterator[Check]:
+    """Check that the person's collector answers. It is sent a request without spans."""
+    settings = what.config.otel
+    if not settings.enabled:
+        yield Check("otel", "ok", "off: no spans are sent")
+        return
+    from tui.agent import span_collector  # noqa: PLC0415 - few send spans
+
+    if span_collector.switched_off(what.env):
+        yield Check("otel", "ok", "off: OTEL_SDK_DISABLED is true")
+        return
+    try:
+        collector = span_collector.collector_of(settings, what.env)
+    except span_collector.CollectorError as error:
+        yield Check("otel", "fail", error.message, error.hint)
+        return
+    content = "with content" if settings.content else "without content"
+    done = collector.deliver((), within_s=_TIMEOUT_S)
+    if done.outcome == "taken":
+        detail = f"spans go to {collector.name}, {content}, as {collector.protocol}"
+        yield Check("otel", "ok", detail)
+    else:
+        fix = "Start the collector, or fix [otel] in your config.toml: `holdfast help otel`."
+        yield Check("otel", "warn", f"{collector.name} doesn't take spans: {done.why}", fix)
+
+
 def diagnostics(what: Subject) -> Iterator[Check]:
     """Check what would find problems in edited files. Nothing is started."""
     settings, root = what.config.diagnostics, what.workspace

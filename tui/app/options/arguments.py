@@ -165,7 +165,7 @@ class SessionsOptions:
     touched: Path | None = None
     kind: str | None = None
     regex: bool = False
-    format: Literal["md", "html", "jsonl"] = "md"
+    format: Literal["md", "html", "jsonl", "otlp"] = "md"
     at: str | None = None
     request: int | None = None
     diff: tuple[int, int] | None = None

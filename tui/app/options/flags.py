@@ -434,10 +434,11 @@ COMMANDS = (
         "export",
         "export a session",
         _ID,
-        _flag("--format", "the document's format (md)", choices=("md", "html", "jsonl")),
+        _flag("--format", "the document's format (md)", choices=("md", "html", "jsonl", "otlp")),
         _BRANCH,
         _OUT,
     ),
+    _sessions("send", "send a session's spans to your collector, as [otel] names it", _ID, _BRANCH),
     _sessions(
         "report",
         "tell what was asked, done, allowed and seen in a session, and what it cost",

@@ -40,6 +40,11 @@ def status_rows(agent: Agent, workspace: Path) -> Iterator[Row]:
         yield Row("cost", (money(spending.session.usd),))
     if states := checker_states(agent):
         yield Row("checks", (states,))
+    if agent.spans is not None:
+        done, where = agent.spans.figures, agent.spans.collector
+        refused = (f"{done.dropped:,} refused",) if done.dropped else ()
+        problem = (done.problem,) if done.problem else ()
+        yield Row("spans", (f"{done.sent:,} sent to {where}", *refused, *problem))
 
 
 class Copied(NamedTuple):

@@ -1,0 +1,307 @@
+"""The spans of a session while it runs: sent in batches, sent again, and never in its way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agent.test_sub_agents import Family, task
+from tests.support.agents import events_of
+from tests.support.clock import PATIENCE_S
+from tests.support.provider import ScriptedProvider, call, say
+from tests.support.span_collector import LocalCollector, local_collector
+from tui.agent import composition
+from tui.agent.agent import Agent
+from tui.agent.launch import Access, Launch
+from tui.agent.span_collector import Delivery
+from tui.agent.span_export import BATCH, PAUSE_S, SpanFigures, SpanSender
+from tui.agent.span_export import _Item as Item  # pyright: ignore[reportPrivateUsage]
+from tui.context.spans import SpanFold, spans_of
+from tui.core import facts
+from tui.core.clock import SystemClock
+from tui.core.config import Config, OtelSettings
+from tui.core.errors import ProviderError
+from tui.core.facts import Fact
+from tui.core.otlp import Span
+from tui.core.paths import folders
+from tui.core.workspace import Workspace
+from tui.permissions.gate import RulesOnly
+from tui.session.reader import read
+from tui.session.records import Record
+from tui.session.session import Session
+
+OVERLOADED = ProviderError("overloaded", "It is overloaded.", status=529)
+
+
+class Target:
+    """A collector that answers as it is told, and keeps what it took."""
+
+    name = "collector.test"
+
+    def __init__(self, *answers: Delivery) -> None:
+        self.answers = [*answers]
+        self.took: list[Span] = []
+        self.sizes: list[int] = []
+
+    def deliver(self, spans: Sequence[Span], *, within_s: float) -> Delivery:
+        assert within_s > 0
+        self.sizes.append(len(spans))
+        done = self.answers.pop(0) if self.answers else Delivery("taken")
+        if done.outcome == "taken":
+            self.took += spans
+        return done
+
+
+def turns(count: int, start: int = 0) -> list[Record]:
+    """A prompt and its answer, several times: two spans each."""
+    records: list[Record] = []
+    for n in range(start, start + count):
+        at = f"2026-01-02T03:04:05.{n % 1000:03d}Z"
+        records.append(Record("user", f"{n:06d}a", None, at, {"content": [], "text": "x"}))
+        records.append(Record("assistant", f"{n:06d}b", None, at, {"content": say("x")}))
+    return records
+
+
+def sender(target: Target, records: Sequence[Record], mark: Path | None = None) -> SpanSender:
+    made = SpanSender(target, mark)
+    made.open("-")
+    fold = SpanFold("5e55")
+    made.queue.extend(Item(fold, one, marks=True) for one in records)
+    return made
+
+
+def run(sender: SpanSender, now: float = 100.0, **more: float) -> float:
+    """Call it whenever it wants to be called, as long as it has something to do. Returns when."""
+    while (wait := sender.step(now, **more)) is not None:
+        now += wait
+    return now
+
+
+def test_spans_are_gathered_for_a_second_and_sent_together() -> None:
+    target = Target()
+    made = sender(target, turns(3))
+    assert made.step(100.0) == pytest.approx(1.0)  # pyright: ignore[reportUnknownMemberType]
+    assert target.sizes == []
+    run(made, 100.5)
+    assert target.sizes == [6]
+    assert made.figures == SpanFigures(sent=6)
+
+
+def test_no_request_has_more_than_it_may_and_all_are_sent() -> None:
+    target = Target()
+    made = sender(target, records := turns(2 * BATCH))
+    run(made)
+    assert max(target.sizes) <= BATCH + 1  # what one record ends stays together
+    assert target.took == [*spans_of("5e55", records, {})]
+
+
+def test_one_that_is_gone_costs_one_batch_and_is_asked_less_and_less() -> None:
+    target = Target(*[Delivery("later", why="Connection refused")] * 8)
+    made = sender(target, records := turns(BATCH))
+    assert made.step(100.0) == PAUSE_S
+    waits = [made.step(1000.0 * n) for n in range(1, 9)]
+    assert waits == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert made.figures.problem == "Connection refused"
+    assert len(made.queue) >= BATCH  # still records, not spans
+    run(made, 10_000.0)
+    assert target.took == [*spans_of("5e55", records, {})]
+    assert made.figures == SpanFigures(sent=len(target.took))
+
+
+def test_it_is_left_alone_for_as_long_as_it_says() -> None:
+    target = Target(Delivery("later", why="it answers 429", wait_s=90.0))
+    made = sender(target, turns(1))
+    made.step(100.0)
+    assert made.step(101.0) == 90.0
+    assert made.step(102.0) == 89.0
+    assert target.sizes == [2]
+    run(made, 191.0)
+    assert target.sizes == [2, 2]
+
+
+def test_what_is_refused_is_counted_and_not_sent_again() -> None:
+    target = Target(Delivery("refused", why="it answers 400"), Delivery("taken", 1, "too old"))
+    made = sender(target, turns(2))
+    run(made)
+    assert made.figures == SpanFigures(0, 4, "it answers 400")
+    made.queue.extend(Item(SpanFold("5e55"), one, marks=True) for one in turns(1, 5))
+    run(made)
+    assert made.figures == SpanFigures(1, 5, "it rejected 1 span: too old")
+    made.queue.extend(Item(SpanFold("5e55"), one, marks=True) for one in turns(1, 6))
+    run(made)
+    assert made.figures == SpanFigures(3, 5)
+    assert target.sizes == [4, 2, 2]
+
+
+def test_the_next_run_continues_where_the_collector_had_everything(tmp_path: Path) -> None:
+    mark, records = tmp_path / "spans" / "5e55", turns(5)
+    first = Target(Delivery("taken"), *[Delivery("later", why="gone")] * 3)
+    made = sender(first, records[:4], mark)
+    run(made)
+    made.queue.extend(Item(SpanFold("5e55"), one, marks=True) for one in records[4:])
+    made.step(200.0, last_s=1.0)
+    second = Target()
+    run(sender(second, records, mark))
+    assert [*first.took, *second.took] == [*spans_of("5e55", records, {})]
+    third = Target()
+    run(sender(third, records, mark))
+    assert third.sizes == []
+
+
+def test_a_session_from_before_it_was_switched_on_is_not_sent(tmp_path: Path) -> None:
+    records, target = turns(3), Target()
+    made = SpanSender(target, tmp_path / "spans" / "5e55")
+    made.open(records[3].id)
+    fold = SpanFold("5e55")
+    made.queue.extend(Item(fold, one, marks=True) for one in records)
+    run(made)
+    assert target.took == [*spans_of("5e55", records, {})][4:]
+
+
+# Whole agents
+
+
+@pytest.fixture
+def there() -> Generator[LocalCollector]:
+    with local_collector() as collector:
+        yield collector
+
+
+@asynccontextmanager
+async def program(
+    root: Path,
+    answers: Sequence[Any],
+    url: str,
+    *,
+    provider: ScriptedProvider | None = None,
+    path: Path | None = None,
+    enabled: bool = True,
+) -> AsyncGenerator[tuple[Agent, list[Fact]]]:
+    """The program's own agent, and what it says while nothing runs."""
+    otel = OtelSettings(enabled=enabled, endpoint=url)
+    launch = Launch(Workspace.at(root, ceiling="/"), Config(otel=otel), folders(), Access(key="k"))
+    clock = SystemClock()
+    session = (
+        Session.open(path, clock=clock)
+        if path
+        else Session.create(root, folders=folders(), clock=clock)
+    )
+    provider = provider or ScriptedProvider(*answers)
+    agent = composition.make_agent(launch, session, RulesOnly(), provider=provider)
+    shown = await agent.start()
+    agent.watch(shown.append)
+    try:
+        yield agent, shown
+    finally:
+        await agent.close()
+
+
+async def test_a_session_is_sent_by_its_end(tmp_path: Path, there: LocalCollector) -> None:
+    answers = [[call("list_dir", path=".")], say("one"), say("two")]
+    async with program(tmp_path, answers, there.url) as (agent, shown):
+        await events_of(agent, "go")
+        await events_of(agent, "on")
+        path = agent.session.path
+    assert path is not None
+    loaded = read(path)
+    expected = [*spans_of(loaded.header.id, loaded.records, {})]
+    assert there.names == [one.name for one in expected]
+    assert [one.span_id.hex() for one in there.spans] == [one.context.span_id for one in expected]
+    assert not [one for one in shown if isinstance(one, facts.Notice)]
+
+
+async def test_it_is_off_by_default(
+    tmp_path: Path, there: LocalCollector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", there.url)
+    async with program(tmp_path, [say("one")], there.url, enabled=False) as (agent, _):
+        await events_of(agent, "go")
+        assert agent.spans is None
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    async with program(tmp_path, [say("one")], there.url) as (agent, _):
+        await events_of(agent, "go")
+        assert agent.spans is None
+    assert there.requests == []
+
+
+async def test_a_collector_that_is_gone_is_said_once_and_hinders_nothing(tmp_path: Path) -> None:
+    async with program(tmp_path, [say("one"), say("two")], "http://127.0.0.1:9") as (agent, shown):
+        said = asyncio.Event()
+
+        def show(event: Fact) -> None:
+            shown.append(event)
+            said.set()
+
+        agent.watch(show)
+        events = [*await events_of(agent, "go")]
+        await asyncio.wait_for(said.wait(), PATIENCE_S)
+        events += await events_of(agent, "on")
+        assert agent.spans is not None
+        assert agent.spans.figures.problem == "Connection refused"
+        path = agent.session.path
+    notices = [one.text for one in (*events, *shown) if isinstance(one, facts.Notice)]
+    assert [one.outcome for one in events if isinstance(one, facts.TurnFinished)] == ["done"] * 2
+    assert notices == ["The collector at 127.0.0.1:9 doesn't take spans: Connection refused."]
+    assert path is not None
+    with local_collector() as there:  # it is back: the next run sends what it lacks
+        async with program(tmp_path, [say("three")], there.url, path=path) as (agent, _):
+            await events_of(agent, "more")
+        loaded = read(path)
+        expected = [*spans_of(loaded.header.id, loaded.records, {})]
+        assert [one.span_id.hex() for one in there.spans] == [
+            one.context.span_id for one in expected
+        ]
+
+
+async def test_whoever_only_reads_a_session_sends_nothing_of_it(tmp_path: Path) -> None:
+    async with program(tmp_path, [say("one")], "http://127.0.0.1:9") as (agent, _):
+        await events_of(agent, "go")
+        assert agent.session.path is not None
+        reading = Session.open(agent.session.path, clock=SystemClock(), read_only=True)
+        otel = OtelSettings(enabled=True, endpoint="http://127.0.0.1:9")
+        workspace, access = Workspace.at(tmp_path, ceiling="/"), Access(key="k")
+        launch = Launch(workspace, Config(otel=otel), folders(), access)
+        reader = composition.make_agent(launch, reading, RulesOnly(), provider=ScriptedProvider())
+        assert reader.spans is None
+        await reader.close()
+
+
+async def test_a_slow_collector_keeps_no_session_from_ending(
+    tmp_path: Path, there: LocalCollector
+) -> None:
+    there.hold.clear()
+    loop = asyncio.get_running_loop()
+    async with program(tmp_path, [say("one")], there.url) as (agent, _):
+        await events_of(agent, "go")
+        before = loop.time()
+    assert loop.time() - before < 3.0
+    assert there.spans == []
+
+
+async def test_a_sub_agents_spans_are_in_the_call_that_ran_it(
+    tmp_path: Path, there: LocalCollector
+) -> None:
+    family = Family([task("look")], say("done"), look=[say("found")])
+    async with program(tmp_path, (), there.url, provider=family) as (agent, _):
+        await events_of(agent, "go")
+    by_name = {one.name: one for one in there.spans}
+    inner, tool = by_name["invoke_agent general"], by_name["execute_tool task"]
+    assert inner.trace_id == tool.trace_id == by_name["invoke_agent holdfast"].trace_id
+    assert inner.parent_span_id == tool.span_id
+    ids = [one.span_id for one in there.spans]
+    assert len({*ids}) == len(ids)
+
+
+async def test_settings_that_cannot_be_used_are_said_and_hinder_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+    async with program(tmp_path, [say("one")], "") as (agent, shown):
+        await events_of(agent, "go")
+        said = [one.text for one in shown if isinstance(one, facts.Notice)]
+    assert [text for text in said if text.startswith("No spans are sent: grpc")]

@@ -1,0 +1,270 @@
+"""Sends the spans of a session to the person's collector while it runs.
+
+Records come as they are appended, from the loop, and cost it an append each. A thread of its own
+folds them into spans and sends these in batches. Spans are computed from the record, so a collector
+that is gone costs no memory but a batch: what it lacks is folded once it is back. A mark on the
+disk says up to which record it has everything, from which the next run of the session continues.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from tui.agent.span_collector import Delivery
+from tui.context.spans import SpanFold
+from tui.core.dataclass import dataclass, field
+from tui.core.formatting import plural
+from tui.core.otlp import Span
+from tui.session.records import Record
+from tui.session.session import Session
+
+log = logging.getLogger(__name__)
+
+BATCH: Final = 128
+"""Most spans of one request: to write more at once would keep the loop from the interpreter."""
+GATHER_S: Final = 1.0
+"""Seconds for which spans are gathered before they are sent."""
+FLUSH_S: Final = 1.0
+"""Most seconds that the end of a session waits for its last spans."""
+_STEP: Final = 100
+"""Records that are folded at a time: between them the loop has the interpreter."""
+PAUSE_S: Final = 0.01
+"""Seconds between two steps while there is more to do."""
+_FIRST_WAIT_S: Final = 1.0
+_LONGEST_WAIT_S: Final = 60.0
+_NOTHING: Final = "-"
+"""A mark before all records."""
+_KEEP_S: Final = 30 * 86_400
+_MARK_CHARS: Final = 64
+
+
+class SpanTarget(Protocol):
+    """A collector as `SpanSender` needs it; see `tui.agent.span_collector`."""
+
+    @property
+    def name(self) -> str: ...
+    def deliver(self, spans: Sequence[Span], *, within_s: float) -> Delivery:
+        """Send spans. Blocks, never raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SpanFigures:
+    """What was sent so far: the spans that a collector took, those that it refused, and why it
+    doesn't take the next ones, "" while it does."""
+
+    sent: int = 0
+    dropped: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A record to fold. `marks`: it is of the session itself; `old`: its spans aren't sent."""
+
+    fold: SpanFold
+    record: Record
+    marks: bool
+    old: bool = False
+
+
+@dataclass(slots=True)
+class SpanSender:
+    """Folds what `queue` has, and sends it to `target`; used by one thread. `mark` is the file of
+    the mark, None where nothing is kept."""
+
+    target: SpanTarget
+    mark: Path | None = None
+    queue: deque[_Item] = field(default_factory=deque[_Item])
+    figures: SpanFigures = field(default_factory=SpanFigures)
+    _batch: list[Span] = field(default_factory=list[Span])
+    _last: str = ""
+    """The last record that was folded."""
+    _marked: str = ""
+    _since: float = 0.0
+    _not_before: float = 0.0
+    _wait: float = _FIRST_WAIT_S
+
+    def open(self, start: str) -> None:
+        """Find the record up to which the collector has everything: `start` in a session that is
+        sent for the first time. Marks of long ago are removed. Blocks."""
+        self._marked = start
+        if self.mark is None:
+            return
+        with suppress(OSError, ValueError):
+            self._marked = self.mark.read_text()[:_MARK_CHARS].strip() or start
+            return
+        self._last, self._marked = start, ""
+        self._write_mark()
+        with suppress(OSError):
+            for file in self.mark.parent.iterdir():
+                if file.stat().st_mtime < time.time() - _KEEP_S:
+                    file.unlink()
+
+    def step(self, now: float, *, last_s: float = 0.0) -> float | None:
+        """Fold and send what is due. `last_s`: it is the end, and so long may be waited for an
+        answer. Returns after how many seconds to call again; None when a record comes."""
+        self._fold(now)
+        if not self._batch:
+            self._write_mark()
+            return PAUSE_S if self.queue else None
+        if not last_s:
+            if self._not_before > now:
+                return self._not_before - now
+            if len(self._batch) < BATCH and (left := self._since + GATHER_S - now) > 0:
+                return PAUSE_S if self.queue else left
+        done = self.target.deliver(self._batch, within_s=last_s or 60.0)
+        if done.outcome == "later":
+            wait = max(done.wait_s, self._wait)
+            self._wait = min(2 * self._wait, _LONGEST_WAIT_S)
+            self._not_before = now + wait
+            self._note(problem=done.why or "no reason given")
+            return wait
+        count, self._wait, self._not_before = len(self._batch), _FIRST_WAIT_S, 0.0
+        self._batch = []
+        if done.outcome == "refused":
+            self._note(dropped=count, problem=done.why)
+        else:
+            rejected = min(done.rejected, count)
+            why = done.why or "it doesn't say why"
+            problem = f"it rejected {plural(rejected, 'span')}: {why}" if rejected else ""
+            self._note(sent=count - rejected, dropped=rejected, problem=problem)
+        self._write_mark()
+        return PAUSE_S if self.queue else None
+
+    def _fold(self, now: float) -> None:
+        for _ in range(_STEP):
+            if not self.queue or len(self._batch) >= BATCH:
+                return
+            item = self.queue.popleft()
+            made = item.fold.add(item.record)
+            if not item.old and not (item.marks and item.record.id <= self._marked):
+                if made and not self._batch:
+                    self._since = now
+                self._batch += made
+            if item.marks:
+                self._last = item.record.id
+
+    def _note(self, *, sent: int = 0, dropped: int = 0, problem: str) -> None:
+        before = self.figures
+        self.figures = SpanFigures(before.sent + sent, before.dropped + dropped, problem)
+
+    def _write_mark(self) -> None:
+        """Note that the collector has all spans up to the last record. Not worth a sync: a mark
+        that is lost sends spans again that the collector knows by their ids."""
+        if self.mark is None or self._last <= self._marked:
+            return
+        self._marked = self._last
+        with suppress(OSError):
+            self.mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.mark.write_text(self._last)
+
+
+class SpanExport:
+    """Follows a session and those of its sub-agents, until `close`."""
+
+    def __init__(self, sender: SpanSender, fold: SpanFold, session: Session) -> None:
+        self._sender, self._fold, self._session = sender, fold, session
+        self._from = session.records[-1].id if session.records else _NOTHING
+        self._news = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._ends: float | None = None
+
+    @property
+    def figures(self) -> SpanFigures:
+        return self._sender.figures
+
+    @property
+    def collector(self) -> str:
+        """The collector's host and port."""
+        return self._sender.target.name
+
+    def recorded(self, record: Record) -> None:
+        self._take(_Item(self._fold, record, marks=True))
+
+    def of_sub_agent(self, session: Session) -> SubAgentSpans:
+        """Follow the session of a sub-agent, which may have worked before."""
+        fold = self._fold
+        fold.followed.add(session.id)
+        within = fold.runs.setdefault(session.id, [])
+        own = SpanFold(session.id, fold.prices, fold.content, within)
+        for record in session.records:
+            self._take(_Item(own, record, marks=False, old=True))
+        return SubAgentSpans(self, own)
+
+    def take(self, fold: SpanFold, record: Record) -> None:
+        """Take a record of a sub-agent's session."""
+        self._take(_Item(fold, record, marks=False))
+
+    def begin(self, say: Callable[[str], Any]) -> None:
+        """Start to send, with what an earlier run recorded and could not send. `say` is called in a
+        thread with a sentence, once for each trouble with the collector."""
+        if self._thread is not None:
+            return
+        session = self._session
+        every = [*session.elsewhere, *session.records]
+        self._sender.queue.clear()  # what came since is among these
+        run = threading.Thread(target=self._run, args=(every, say), name="spans", daemon=True)
+        self._thread = run
+        run.start()
+
+    def close(self) -> None:
+        """Send what is left. Blocks, for FLUSH_S at most."""
+        with self._news:
+            self._ends = time.monotonic() + FLUSH_S
+            self._news.notify()
+        if self._thread is not None:
+            self._thread.join(FLUSH_S)
+
+    def _take(self, item: _Item) -> None:
+        with self._news:
+            self._sender.queue.append(item)
+            self._news.notify()
+
+    def _run(self, every: list[Record], say: Callable[[str], Any]) -> None:
+        try:
+            self._sender.open(self._from)
+            every.sort(key=lambda one: one.id, reverse=True)
+            self._sender.queue.extendleft(_Item(self._fold, one, marks=True) for one in every)
+            self._send_all(say)
+        except Exception as error:
+            log.exception("the sending of spans ended")
+            say(f"Spans are no longer sent to {self.collector}: {type(error).__name__}.")
+
+    def _send_all(self, say: Callable[[str], Any]) -> None:
+        said = False
+        while True:
+            ends, now = self._ends, time.monotonic()
+            if ends is not None and now >= ends:
+                return
+            wait = self._sender.step(now, last_s=ends - now if ends is not None else 0.0)
+            problem = self.figures.problem
+            if problem and not said:
+                say(f"The collector at {self.collector} doesn't take spans: {problem}.")
+            said = bool(problem)
+            if ends is not None and (wait is None or wait > PAUSE_S):
+                return
+            with self._news:
+                if self._ends is None and not (wait is None and self._sender.queue):
+                    _ = self._news.wait(wait)
+
+
+@dataclass(frozen=True, slots=True)
+class SubAgentSpans:
+    """Follows the session of a sub-agent."""
+
+    export: SpanExport
+    fold: SpanFold
+
+    def recorded(self, record: Record) -> None:
+        self.export.take(self.fold, record)
+
+    def of_sub_agent(self, session: Session) -> SubAgentSpans:
+        return self.export.of_sub_agent(session)
