@@ -67,7 +67,7 @@ def make_servers(launch: Launch) -> Servers | None:
     """The MCP servers, not started; None where there are none. A drill has none, and the practice
     model none behind an address."""
     configured = {} if launch.access.around is not None else launch.config.mcp
-    if launch.access.around is None:
+    if launch.access.around is None and not launch.bare:
         configured = {**_plugin_servers(launch), **configured}
     if launch.access.practice:
         configured = {name: one for name, one in configured.items() if not one.url}

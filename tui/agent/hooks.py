@@ -116,7 +116,8 @@ class HookRunner:
 
     async def _begin(self) -> HookAnswer:
         source = "resume" if self.ctx.session.resumed else "startup"
-        self.ctx.publish(*map(Notice, (await self.load()).problems))
+        if problems := (await self.load()).problems:
+            self.ctx.publish(*map(Notice, (*problems, "To work without hooks: holdfast --bare.")))
         answer = await self.run("SessionStart", {"source": source}, names=(source,))
         if answer.script.strip():
             await self._export(answer.script)

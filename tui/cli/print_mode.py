@@ -276,7 +276,7 @@ async def _command(launch: Launch, typed: str, session_id: str) -> CommandTurn |
     )
 
     root = launch.workspace.root
-    commands = user_commands(launch.folders, root, lambda: launch.trust, TAKEN)
+    commands = user_commands(launch.folders, root, lambda: launch.trust, TAKEN, bare=launch.bare)
     await asyncio.to_thread(commands.load)
     command = find_own(commands.commands, named[0])
     if command is None:

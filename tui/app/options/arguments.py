@@ -74,10 +74,12 @@ class ModelOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionOptions:
-    """The permissions and folders of the agent."""
+    """The permissions and folders of the agent. `bare`: nothing that a folder or the person has set
+    up runs, or is read into the prompt."""
 
     add_dirs: tuple[Path, ...] = ()
     trust: bool = False
+    bare: bool = False
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     yolo: bool = False

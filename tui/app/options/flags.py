@@ -145,6 +145,10 @@ _FALLBACK = _flag(
     dest="fallback_models",
 )
 _TRUST = _flag("--trust", "trust this folder's .holdfast/ files for this run")
+_BARE = _flag(
+    "--bare",
+    "start without project files, hooks, servers, plugins, skills: see configuration",
+)
 _ALLOW = "run without asking what matches RULE: tool or tool(glob) (repeatable)"
 _DENY = "refuse what matches RULE; wins over every --allow (repeatable)"
 _RULES = (
@@ -230,6 +234,7 @@ MAIN = Command(
             ),
             _ADD_DIR,
             _TRUST,
+            _BARE,
             *_RULES,
             _MODE,
             _flag("--plan", "start in plan mode: read-only, until a plan is approved"),
