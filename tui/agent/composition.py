@@ -132,7 +132,7 @@ def make_agent(
                 jobs=Jobs(clock, confinement.outside if confinement else None, session.path),
                 skills=skills,
                 outputs=_outputs(launch, session),
-                servers=servers or make_servers(launch),
+                servers=servers or make_servers(launch, session.id),
                 servers_shared=servers is not None,
                 checkers=make_checkers(launch, clock),
                 confinement=confinement,
