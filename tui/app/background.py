@@ -153,9 +153,14 @@ def listed(home: Folders, now: datetime) -> list[BackgroundSession]:
 
 
 def find(home: Folders, wanted: str | None, now: datetime) -> BackgroundSession:
-    """The one of an id, or the start of one; without any, the only one. Raises SessionError."""
+    """The one of an id, the start of one, or a title; without any, the only one. Raises
+    SessionError."""
     every = sessions(home, now) if wanted else listed(home, now)
     matches = [one for one in every if one.id.startswith(wanted or "")]
+    if wanted and not matches:
+        from tui.session.naming import named  # noqa: PLC0415 - seldom by title
+
+        matches = named(wanted, ((one.title, one) for one in every))
     if not wanted and len(running := [one for one in matches if one.running]) == 1:
         matches = running
     if len(matches) == 1:

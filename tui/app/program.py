@@ -105,10 +105,10 @@ class Program:
         if named == "":
             return None
         if named and catalog.is_path(named):
-            from tui.session import importers  # noqa: PLC0415 - for a file only
+            from tui.session import importers, naming  # noqa: PLC0415 - for a file only
 
             home = self.launch.folders
-            path = catalog.resolve(named, home)
+            path = naming.find(named, home)
             inside = home.sessions.resolve() in path.resolve().parents
             if not inside and importers.recognise(path) not in {"ours", None}:
                 return SessionChoice(path, foreign=True)

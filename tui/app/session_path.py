@@ -20,11 +20,11 @@ def session_path(options: Options) -> Path | None:
     """The file of the session that the options name; None for a new one. Raises SessionError."""
     if not (options.opening.resume or options.opening.newest):
         return None
-    from tui.session import catalog  # noqa: PLC0415 - on demand
+    from tui.session import catalog, naming  # noqa: PLC0415 - on demand
 
     home = folders()
     if options.opening.resume:
-        path = catalog.resolve(options.opening.resume, home)
+        path = naming.find(options.opening.resume, home)
         catalog.check_ours(path, home)
         return path
     return catalog.newest(home, workspace_of(options))
@@ -63,10 +63,10 @@ def session_worktree_folder(options: Options) -> Path | None:
     or where the options name another folder or this worktree anyway. Raises UsageError."""
     if options.cwd is not None or not options.opening.resume:
         return None
-    from tui.session import catalog  # noqa: PLC0415 - on demand
+    from tui.session import catalog, naming  # noqa: PLC0415 - on demand
 
     with suppress(SessionError):  # reported when the session is opened
-        path = catalog.resolve(options.opening.resume, folders())
+        path = naming.find(options.opening.resume, folders())
         cwd = catalog.cwd_of(path)
         if path.resolve().parent != folders().sessions_of(cwd).resolve():
             return None  # a file from elsewhere does not say where to work

@@ -216,7 +216,7 @@ MAIN = Command(
             _flag("-c --continue", "continue this folder's last session", dest="newest"),
             _flag(
                 "-r --resume ID|FILE",
-                "resume a session; without a value, choose one",
+                "resume a session, also by its title; without a value, choose one",
                 optional=True,
             ),
             _flag("--at MESSAGE", "open it at this message; with --fork, copy up to it"),
@@ -280,12 +280,14 @@ MAIN = Command(
     Positional("PROMPT", "prompt", "what to do, in quotes", required=False),
 )
 
-_ID = Positional("ID|FILE", "target", "a session's id, the start of one, or a file", "session")
+_ID = Positional(
+    "ID|FILE", "target", "a session's id, the start of one, its title, or a file", "session"
+)
 _SERVER = Positional("NAME", "target", "the server's name", "name")
 _SCOPE = _flag(
     "--scope", "whose config.toml: yours (user), or this folder's (project)", choices=SCOPES
 )
-_BACKGROUND = Positional("ID", "target", "its id, or the start of it", "name")
+_BACKGROUND = Positional("ID", "target", "its id, the start of it, or its title", "name")
 _COPY = _flag("-o --out FILE", "write to FILE")
 _OUT = _flag("-o --out FILE", "write to FILE; - is standard output")
 _BRANCH = _flag("--branch LEAF", "use another branch: an id from sessions tree, or its start")
