@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.core.errors import SessionError, SessionNotFoundError
+from tui.core.errors import MissingSessionError, SessionError
 from tui.core.paths import Folders, folders
 from tui.session.naming import find, named
 
@@ -66,7 +66,7 @@ def test_a_title_may_look_like_a_path(home: Folders) -> None:
     one = begin(home, "deadbeef0001", "Deploy a/b now.jsonl")
     assert find("a/b", home) == one
     assert find("now.jsonl", home) == one
-    with pytest.raises(SessionNotFoundError, match=r"File not found: no/such\."):
+    with pytest.raises(MissingSessionError, match=r"File not found: no/such\."):
         find("no/such", home)
 
 
@@ -87,5 +87,5 @@ def test_several_are_listed_with_id_and_folder(home: Folders) -> None:
 def test_what_is_deleted_is_named_in_full(home: Folders) -> None:
     one = begin(home, "deadbeef0001", "Fix the parser")
     assert find("fix the parser", home, whole=True) == one
-    with pytest.raises(SessionNotFoundError, match="whole title"):
+    with pytest.raises(MissingSessionError, match="whole title"):
         find("parser", home, whole=True)

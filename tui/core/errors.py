@@ -89,7 +89,7 @@ class SessionError(HoldfastError):
     """A session cannot be opened: not found, ambiguous, not readable, in use."""
 
 
-class SessionNotFoundError(SessionError):
+class MissingSessionError(SessionError):
     """No session has that id, and no file that name."""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
-from tui.core.errors import SessionError, SessionNotFoundError
+from tui.core.errors import MissingSessionError, SessionError
 from tui.core.paths import Folders, shorten
 from tui.core.text_cleaning import one_line
 from tui.session import catalog
@@ -40,12 +40,12 @@ def find(reference: str, folders: Folders, *, whole: bool = False) -> Path:
     raises SessionError where there is none, or more than one: then it lists them."""
     try:
         return catalog.resolve(reference, folders)
-    except SessionNotFoundError:
+    except MissingSessionError:
         found = _by_title(reference, folders, whole=whole)
         if len(found) == 1:
             return Path(found[0].path)
         if not found and whole:
-            raise SessionNotFoundError(
+            raise MissingSessionError(
                 f"No session has the id or the whole title {one_line(reference)}.",
                 hint="List them with `holdfast sessions list`.",
             ) from None

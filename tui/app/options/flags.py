@@ -38,6 +38,7 @@ TRANSPORTS = ("http", "sse")
 SCOPES = ("user", "project")
 SHAPES = ("script", "tasks", "skill")
 REPORTS = ("text", "md", "html", "json")
+SEVERITIES = ("high", "medium", "low", "never")
 GROUPINGS = (
     "day", "model", "repository", "session", "purpose", "prompt", "brought", "kind", "tool",
     "file", "server", "skill", "agent", "break",
@@ -367,6 +368,33 @@ COMMANDS = (
             _JSON,
         ),
         Positional("SUITE", "suite", "the file of the suite (TOML)", "file"),
+    ),
+    Command(
+        ("review",),
+        "review what has changed since BASE; exit 1 if something is found",
+        (
+            *_models(_FALLBACK),
+            *_group(_FILES, _CWD),
+            *_group(
+                "Limits",
+                *_SESSION_LIMITS,
+                _flag("--max-wait SECONDS", "the longest wait for rate limits; 0 = don't wait"),
+            ),
+            _flag(
+                "--fail-on",
+                "exit 1 for findings at or above this severity (default: low)",
+                choices=SEVERITIES,
+            ),
+            _flag("--no-session", "save nothing to disk"),
+            _JSON,
+        ),
+        Positional(
+            "BASE",
+            "target",
+            "a branch or commit; without one, the default branch",
+            "name",
+            required=False,
+        ),
     ),
     Command(
         ("work",),
