@@ -80,6 +80,19 @@ def test_after_a_restart_of_the_machine_it_is_interrupted(home: Folders, birth: 
     assert background.sessions(home, NOW) == [one], "and stays so"
 
 
+def test_one_that_is_stopped_is_not_called_working(
+    home: Folders, other: subprocess.Popen[bytes]
+) -> None:
+    background.save(home, one_of(pid=other.pid, born=born(other.pid)))
+    other.send_signal(signal.SIGSTOP)
+    os.waitpid(other.pid, os.WUNTRACED)
+    (one,) = background.sessions(home, NOW)
+    assert one.words == f"suspended: kill -CONT {other.pid} continues it"
+    other.send_signal(signal.SIGCONT)
+    os.waitpid(other.pid, os.WCONTINUED)
+    assert one.words == "working"
+
+
 def test_of_another_machine_nothing_is_known(home: Folders) -> None:
     background.save(home, one_of(host="elsewhere", born="another-boot/12"))
     (one,) = background.sessions(home, NOW)

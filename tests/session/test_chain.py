@@ -207,7 +207,7 @@ async def test_two_writers_at_once_are_seen(tmp_path: Path) -> None:
 def test_a_fork_has_a_chain_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     file_of(path, 5)
-    made = copies.fork(read(path), folders=folders(), clock=SystemClock(), cwd=tmp_path)
+    made = copies.fork(read(path), folders=folders(), clock=SystemClock())
     report = chain_check.verify(made)
     assert report.linked == report.lines == 6
     data: dict[str, Any] = json.loads(made.read_bytes().splitlines()[-1])

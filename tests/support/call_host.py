@@ -24,6 +24,11 @@ class FakeHost(CallHost):
     todos: list[Todo] = field(default_factory=list[Todo])
     on_output: Callable[[], None] = lambda: None
     person: AskPerson | None = None
+    session: str = "5e55101d"
+
+    @property
+    def session_id(self) -> str:
+        return self.session
 
     def emit(self, text: str, picture: str = "") -> None:
         self.emitted.append(text)

@@ -65,6 +65,7 @@ ID = 0x0199F3A2C1D
 class WorldServices:
     """Services of which a test may replace each."""
 
+    bare: bool = False
     clock: Clock
     folders: Folders
     workspace: Path

@@ -138,16 +138,6 @@ class Agent:
         return await self.context.recall(asked, limits, for_person=False)
 
     @property
-    def role(self) -> str:
-        """The name by which its questions are shown to the person; "" where there is no other
-        agent."""
-        return self._ctx.role
-
-    @role.setter
-    def role(self, role: str) -> None:
-        self._ctx.role = role
-
-    @property
     def checkpoints(self) -> Checkpoints | None:
         """Those of the workspace; None where none are taken."""
         return self._ctx.checkpoints

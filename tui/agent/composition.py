@@ -15,7 +15,7 @@ from tui.agent.agent_context import AgentContext
 from tui.agent.call_rules import CallRules
 from tui.agent.confined_programs import make_checkers, make_servers
 from tui.agent.frame_sources import FrameSources
-from tui.agent.launch import Launch, policy_of
+from tui.agent.launch import BARE, Launch, policy_of
 from tui.agent.model_access import (
     agent_model,
     cache_life,
@@ -37,7 +37,7 @@ from tui.core.claude_names import claude_folder
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import Config
 from tui.core.dataclass import dataclass, replace
-from tui.core.facts import Fact
+from tui.core.facts import Fact, Note
 from tui.core.files import installation_key
 from tui.core.git.branch import branch_of
 from tui.core.output_store import OutputStore, Retention
@@ -95,7 +95,7 @@ def make_agent(
     skills = OfferedSkills(
         InstalledSkills(launch.folders, launch.workspace.root, launch.trust.allows),
         _KnownAgents(launch),
-        on=launch.access.around is None and not launch.answers_only,
+        on=launch.access.around is None and not launch.answers_only and not launch.bare,
         beside=launch.workspace.readable,
     )
     prompt = system_prompt.compose(
@@ -107,6 +107,8 @@ def make_agent(
         caps=launch.config.bootstrap,
     )
     session.redact = launch.config.redact == "record"
+    if launch.bare:
+        session.with_next_prompt(Note(BARE))
     confinement = _confinement(launch, session, skills.folders)
     spans, trouble = _spans(launch, session)
     memory_file = launch.workspace.root / PRIVATE_DIR / "MEMORY.md"
@@ -133,7 +135,7 @@ def make_agent(
                 jobs=Jobs(clock, confinement.outside if confinement else None, session.path),
                 skills=skills,
                 outputs=_outputs(launch, session),
-                servers=servers or make_servers(launch),
+                servers=servers or make_servers(launch, session.id),
                 servers_shared=servers is not None,
                 checkers=make_checkers(launch, clock),
                 confinement=confinement,
@@ -155,7 +157,8 @@ def make_agent(
                 injected=prompt.injected,
                 find_files=lambda: (*_project_files(launch).sources, *skills.read()),
                 find_rules=lambda: _rules(launch),
-                memory_file=memory_file if session.path else None,
+                memory_file=memory_file if session.path and not launch.bare else None,
+                nested=not launch.bare,
                 directives={
                     name: value
                     for name in ("elevated", "verbose", "effort")
@@ -228,6 +231,9 @@ def _confinement(
 
 
 def _project_files(launch: Launch) -> ProjectFiles:
+    if launch.bare:
+        kinds = "" if launch.answers_only else _agents(launch).listing().text
+        return ProjectFiles((*launch.texts, Source("agents", LIST_NAME, kinds)), ())
     files = project_files.find(
         launch.workspace,
         launch.folders,
@@ -256,6 +262,8 @@ def _style(launch: Launch) -> tuple[Sequence[Source], Sequence[str]]:
 
 def _rules(launch: Launch) -> Sequence[RuleFile]:
     """The rules that hold for some files only. Blocks."""
+    if launch.bare:
+        return ()
     rules, _ = rule_files.load(launch.workspace.root, launch.folders, launch.trust.allows)
     return [rule for rule in rules if rule.paths]
 
@@ -272,6 +280,10 @@ class _KnownAgents:
 
 def _agents(launch: Launch) -> AgentDefinitions:
     """The kinds of sub-agents there are now. Blocks."""
+    named = {one.name: one for one in launch.own.agents}
+    if launch.bare:
+        shipped = agent_definitions.load(())
+        return replace(shipped, all={**shipped.all, **named})
     root = launch.workspace.root
     brought = [root / folder for folder in AGENT_FOLDERS]
 
@@ -285,7 +297,6 @@ def _agents(launch: Launch) -> AgentDefinitions:
     for plugin in plugins_of(launch.folders)[0]:
         more, problems = agent_definitions.of_plugin(plugin.agents, plugin.name, plugin.filled)
         found = AgentDefinitions({**found.all, **more}, (*found.problems, *problems))
-    named = {one.name: one for one in launch.own.agents}
     return replace(found, all={**found.all, **named}) if named else found
 
 
@@ -293,6 +304,8 @@ def _hooks(launch: Launch) -> Hooks:
     """The person's hooks, and those of the folder that they trust. Blocks. None in a drill."""
     if launch.access.around is not None:
         return Hooks()
+    if launch.bare:
+        return Hooks(launch.own.hooks)
     root = launch.workspace.root
     brought = [root / name for name in HOOK_FILES]
 

@@ -63,11 +63,11 @@ def _plugin_servers(launch: Launch) -> Mapping[str, McpServer]:
     return {name: convert(entry, McpServer) for one in entries for name, entry in one.items()}
 
 
-def make_servers(launch: Launch) -> Servers | None:
-    """The MCP servers, not started; None where there are none. A drill has none, and the practice
-    model none behind an address."""
+def make_servers(launch: Launch, session: str = "") -> Servers | None:
+    """The MCP servers of a session, by its id, not started; without one, of several. None where
+    there are none. A drill has none, and the practice model none behind an address."""
     configured = {} if launch.access.around is not None else launch.config.mcp
-    if launch.access.around is None:
+    if launch.access.around is None and not launch.bare:
         configured = {**_plugin_servers(launch), **configured}
     if launch.access.practice:
         configured = {name: one for name, one in configured.items() if not one.url}
@@ -88,6 +88,7 @@ def make_servers(launch: Launch) -> Servers | None:
         sandbox=McpSandbox(confinement),
         vault=SecretStore(os.environ, launch.folders),
         cache=launch.folders.cache,
+        session=session,
     )
 
 

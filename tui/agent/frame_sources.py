@@ -24,6 +24,8 @@ class FrameSources:
     """Reads the files that are in the prompt again; blocks."""
     find_rules: Callable[[], Sequence[RuleFile]] | None = None
     """Reads the rules that hold for some files only; blocks."""
+    nested: bool = True
+    """True if instructions in folders below the workspace count once a call goes there."""
     memory_file: Path | None = None
     """The file that the memory is written to, None to write none."""
     directives: Mapping[str, bool | str] = field(default_factory=dict[str, bool | str])

@@ -48,6 +48,8 @@ class HookProcess:
     hook: Hook
     root: Path
     limit: float
+    session: str = ""
+    """The id of the session that it runs for."""
     code: int | None = None
     out: bytearray = field(default_factory=bytearray)
     script: str = ""
@@ -69,7 +71,8 @@ class HookProcess:
         return ended
 
     async def _run(self, given: bytes, more: Mapping[str, str]) -> tuple[HookOutcome, str]:
-        environment = {**child_environment(), "CLAUDE_PROJECT_DIR": str(self.root), **more}
+        given_to_all = child_environment(self.session)
+        environment = {**given_to_all, "CLAUDE_PROJECT_DIR": str(self.root), **more}
         if self.hook.plugin:
             environment |= {PLUGIN_ROOT: str(self.hook.plugin), NO_BYTECODE: "1"}
         try:
@@ -144,10 +147,10 @@ def _script_in(file: Path) -> str:
     return ""
 
 
-async def exported(script: str, root: Path) -> dict[str, str]:
+async def exported(script: str, root: Path, session: str) -> dict[str, str]:
     """Return the variables that lines of hooks set for commands: those of a shell that has run
     them. Raises HoldfastError where it can't say."""
-    given = child_environment() | {"CLAUDE_PROJECT_DIR": str(root)}
+    given = child_environment(session) | {"CLAUDE_PROJECT_DIR": str(root)}
     line = f"set -a; . /dev/stdin >/dev/null; {shutil.which('env') or 'env'} -0"
     process = await asyncio.create_subprocess_exec(
         *marked([*shell(), line], given, root),

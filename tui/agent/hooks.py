@@ -116,7 +116,8 @@ class HookRunner:
 
     async def _begin(self) -> HookAnswer:
         source = "resume" if self.ctx.session.resumed else "startup"
-        self.ctx.publish(*map(Notice, (await self.load()).problems))
+        if problems := (await self.load()).problems:
+            self.ctx.publish(*map(Notice, (*problems, "To work without hooks: holdfast --bare.")))
         answer = await self.run("SessionStart", {"source": source}, names=(source,))
         if answer.script.strip():
             await self._export(answer.script)
@@ -129,7 +130,7 @@ class HookRunner:
 
         ctx = self.ctx
         try:
-            found = await exported(script, ctx.workspace.root)
+            found = await exported(script, ctx.workspace.root, ctx.session.id)
         except HoldfastError as error:
             what = "Commands don't get the variables that hooks set for them in CLAUDE_ENV_FILE"
             ctx.publish(Notice(f"{what}. {error.message}"))
@@ -357,7 +358,7 @@ class HookRunner:
         started = self.ctx.clock.monotonic()
         limit = min(hook.timeout_s, most_s)
         process = (
-            HookProcess(hook, self.ctx.workspace.root, limit)
+            HookProcess(hook, self.ctx.workspace.root, limit, self.ctx.session.id)
             if hook.callback is None
             else _Called(hook.callback, limit)
         )

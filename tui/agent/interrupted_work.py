@@ -237,6 +237,8 @@ async def publish_opening(
     ctx.publish(facts.SessionStarted(session.id, path, ctx.link.model.id, root, session.resumed))
     if files := [asdict(one) for one in ctx.sources.injected]:
         ctx.publish(facts.ContextFiles(tuple(files)))
+    if session.resumed and (gone := await asyncio.to_thread(_gone_folder, ctx)):
+        ctx.publish(facts.Notice(gone))
     view = (await asyncio.to_thread(prepare, requests)).view  # keys are answered meanwhile
     pruning.begin(view)
     if findings := new_findings(session.records, (*session.findings, *view.findings)):
@@ -261,3 +263,12 @@ async def publish_opening(
     )
     if parked := parked_in(session.records):
         ctx.publish(parked)
+
+
+def _gone_folder(ctx: AgentContext) -> str:
+    """Say where a session continues whose folder is gone; "" for others. Blocks."""
+    from tui.session.copies import gone_folder  # noqa: PLC0415 - for resumed ones only
+
+    header, here = ctx.session.header, ctx.workspace.root
+    same = not header.cwd or header.cwd == str(here) or Path(header.cwd).is_dir()
+    return "" if same else gone_folder(header, here, ctx.session.records)

@@ -29,6 +29,14 @@ from tui.tools.base import Tool
 PRACTICE = "practice"
 """The model name of the offline practice model."""
 
+BARE = (
+    "Started with --bare: no project files, memory, hooks, MCP servers, plugins, skills, checkers "
+    "or commands of your own, and no settings of this folder. Rules that deny or ask still count."
+)
+"""What a session records, and a person reads, where it starts bare."""
+BARE_HINT = "To start without it meanwhile: holdfast --bare."
+"""Added to what to do about a broken set-up."""
+
 
 @dataclass(frozen=True, slots=True)
 class Access:
@@ -77,7 +85,8 @@ class Launch:
     that nobody types any more, as in `-p` and a run. `effort` is how hard the model thinks, "" as
     configured; `trust` says which of the folder's own files count. `confined`: commands run in a
     sandbox, as the configuration says. `texts` go into the system prompt; they and the `own` parts
-    come from whoever starts this run. `answers_only`: the model has no tools.
+    come from whoever starts this run. `answers_only`: the model has no tools. `bare`: no files,
+    hooks, servers, plugins, skills or checkers that a folder or the person has set up.
     """
 
     workspace: Workspace
@@ -98,6 +107,7 @@ class Launch:
     trust: Trust = field(default_factory=Trust)
     confined: bool = False
     answers_only: bool = False
+    bare: bool = False
 
     def reached(self, **changed: Any) -> Launch:
         """The same with another way to the model: values of `Access` by name."""

@@ -106,7 +106,10 @@ class McpTools:
     def _complain(self, server: Server) -> None:
         """Say once that a server does not work, and that it is late."""
         if server.state == "failed":
-            text = f"MCP server {server.name} failed: {server.detail}. Restart it with /mcp."
+            text = (
+                f"MCP server {server.name} failed: {server.detail}. Restart it with /mcp; to work "
+                "without any: holdfast --bare."
+            )
         elif server.state == "needs sign-in":
             text = f"MCP server {server.name} needs you to sign in: use /mcp."
         elif server.state == "starting" and not server.tools:

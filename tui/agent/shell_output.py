@@ -12,6 +12,7 @@ from tui.core.dataclass import dataclass
 from tui.core.files import safe_name
 from tui.core.messages import ToolOutput, text_block, text_of
 from tui.core.output_store import OutputStore
+from tui.core.redaction import child_environment
 from tui.tools.limits.pipeline import GuardLimits, guard
 from tui.tools.output_capture import Capture
 
@@ -41,6 +42,11 @@ class ShellOutput:
     @property
     def starter(self) -> Starter:
         return self.jobs.ctx.toolbox.jobs.starter
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the variables of a command, which name the session."""
+        return child_environment(self.jobs.ctx.session.id)
 
     async def move(self, command: SupervisedCommand, origin: Origin) -> Job:
         """Keep a command in the background."""

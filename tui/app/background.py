@@ -33,7 +33,7 @@ from tui.core.errors import HoldfastError, SessionError, StorageError, os_error_
 from tui.core.files import read_small, replace_file
 from tui.core.formatting import plural
 from tui.core.paths import Folders, shorten
-from tui.core.process_birth import born
+from tui.core.process_birth import born, is_stopped
 
 State: TypeAlias = Literal[
     "working", "waiting", "parked", "done", "failed", "stopped", "interrupted"
@@ -83,8 +83,15 @@ class BackgroundSession:
         return self.state in RUNNING
 
     @property
+    def suspended(self) -> bool:
+        """True while its process is stopped, as by Ctrl+Z. Blocks briefly."""
+        return self.running and self.here and is_stopped(self.pid)
+
+    @property
     def words(self) -> str:
         """Its state in words."""
+        if self.suspended:
+            return f"suspended: kill -CONT {self.pid} continues it"
         state = STATE_WORDS.get(self.state, self.state)
         where = "" if self.here or not self.running else f" on {self.host}"
         return f"{state}{where}: {self.detail}" if self.detail else f"{state}{where}"
@@ -153,9 +160,14 @@ def listed(home: Folders, now: datetime) -> list[BackgroundSession]:
 
 
 def find(home: Folders, wanted: str | None, now: datetime) -> BackgroundSession:
-    """The one of an id, or the start of one; without any, the only one. Raises SessionError."""
+    """The one of an id, the start of one, or a title; without any, the only one. Raises
+    SessionError."""
     every = sessions(home, now) if wanted else listed(home, now)
     matches = [one for one in every if one.id.startswith(wanted or "")]
+    if wanted and not matches:
+        from tui.session.naming import named  # noqa: PLC0415 - seldom by title
+
+        matches = named(wanted, ((one.title, one) for one in every))
     if not wanted and len(running := [one for one in matches if one.running]) == 1:
         matches = running
     if len(matches) == 1:

@@ -69,7 +69,7 @@ class Conversation:
         self.images = PromptImages(services, frontend, self)
         self.drafts = DraftSaver(frontend, self.queue, self.images)
         self.user_commands = user_commands(
-            services.folders, services.workspace, services.trust, TAKEN
+            services.folders, services.workspace, services.trust, TAKEN, bare=services.bare
         )
         self._work = Work()
         self._without_session = False  # none could be opened

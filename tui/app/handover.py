@@ -88,6 +88,7 @@ async def take(
                     return None
     finally:
         await asyncio.to_thread(background.withdraw, home, owner.id)
+    conversation.frontend.say(f"Took {owner.id} over from the background.", "success")
     return replace(choice, go_on=await asyncio.to_thread(background.handed_over, home, owner.id))
 
 

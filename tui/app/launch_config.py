@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from tui.agent.launch import Access, Launch
+from tui.agent.launch import BARE, BARE_HINT, Access, Launch
 from tui.agent.limits import Limits
 from tui.agent.model_access import with_whole_names
 from tui.app.options.arguments import Options
@@ -18,7 +18,7 @@ from tui.app.session_path import folder_of, workspace_of
 from tui.context.system_prompt import Source
 from tui.core import log
 from tui.core.clock import Clock
-from tui.core.errors import CredentialsError, UsageError
+from tui.core.errors import ConfigError, CredentialsError, UsageError
 from tui.core.paths import Folders, folders, shorten, workspace_slug
 from tui.core.workspace import Workspace, worktree_of
 from tui.permissions.types import Mode
@@ -62,13 +62,7 @@ def prepare(
     if options.permissions.trust:
         trusted = Trust(everything=True)
     trusted = trusted or trust_of(home, root)
-    loaded = settings.load(
-        folders=home,
-        workspace=root,
-        allows=trusted.allows,
-        env=os.environ,
-        overrides={**(settled or {}), **options.overrides},
-    )
+    loaded = read_settings(options, home, root, trusted, settled=settled)
     if options.models.practice_script is not None:
         from tui.provider.practice.script import read_script  # noqa: PLC0415 - seldom needed
 
@@ -102,6 +96,7 @@ def prepare(
         max_wait_s=MAX_WAIT_S if options.printing.headless and wait is None else wait,
         notices=(
             *options.notices,
+            *([BARE] if options.permissions.bare else ()),
             *_brought_back(home),
             *_ignored(loaded.ignored),
             *_foreign_server(loaded),
@@ -109,6 +104,7 @@ def prepare(
         one_turn=options.printing.headless,
         trust=trusted,
         confined=True,
+        bare=options.permissions.bare,
     )
     launch = with_whole_names(launch)
     if options.limits.max_cost is not None and price_of(launch.model, loaded.config.prices) is None:
@@ -159,6 +155,42 @@ def new_session(
         return Session.in_memory(root, clock=clock)
     started = unattended if options.printing.headless else ""
     return Session.create(root, folders=launch.folders, clock=clock, started=started)
+
+
+def read_settings(
+    options: Options,
+    home: Folders,
+    root: Path,
+    trusted: Trust,
+    *,
+    settled: Mapping[str, Any] | None = None,
+) -> LoadedSettings:
+    """Read the settings that are in force for the options. Blocks; raises ConfigError and
+    UsageError. What is `settled` counts whatever a file says."""
+    overrides = {**(settled or {}), **options.overrides}
+    if options.permissions.bare:
+        from tui.settings import bare  # noqa: PLC0415 - seldom wanted
+
+        return bare.load(
+            folders=home,
+            workspace=root,
+            env=os.environ,
+            overrides=overrides,
+            asks_server=not options.models.practice,
+            elevated=options.permissions.yolo,
+        )
+    try:
+        return settings.load(
+            folders=home,
+            workspace=root,
+            allows=trusted.allows,
+            env=os.environ,
+            overrides=overrides,
+        )
+    except ConfigError as error:
+        if options.command == "chat":
+            error.hint = f"{error.hint} {BARE_HINT}".strip()
+        raise
 
 
 def _ignored(settings: Sequence[IgnoredSetting]) -> tuple[str, ...]:

@@ -298,10 +298,10 @@ def say_other_worktree(conversation: Conversation, agent: Agent) -> None:
     session, here = agent.session, conversation.services.workspace
     cwd = Path(session.header.cwd)
     tree = worktree_of(cwd)
-    if tree == worktree_of(here):
+    if tree == worktree_of(here) or not cwd.is_dir():  # one that is gone is a notice of its own
         return
     where = f"the worktree {one_line(tree.name)}" if tree else shorten(cwd)
-    hint = f"To work there: holdfast -r {session.id}" if cwd.is_dir() else ""
+    hint = f"To work there: holdfast -r {session.id}"
     conversation.frontend.say(
         f"This session began in {where}. Now it works in {shorten(here)}.", "warning", hint=hint
     )

@@ -49,7 +49,7 @@ from tui.provider.base import ModelInfo
 from tui.provider.prices import price_of
 from tui.session import catalog
 from tui.session.session import Session
-from tui.settings import credentials, edit, layers, trust
+from tui.settings import credentials, edit, trust
 from tui.settings.credentials import server_of
 from tui.settings.layers import LoadedSettings
 from tui.settings.local_servers import LocalServer, probe_local_servers
@@ -105,10 +105,10 @@ class Program:
         if named == "":
             return None
         if named and catalog.is_path(named):
-            from tui.session import importers  # noqa: PLC0415 - for a file only
+            from tui.session import importers, naming  # noqa: PLC0415 - for a file only
 
             home = self.launch.folders
-            path = catalog.resolve(named, home)
+            path = naming.find(named, home)
             inside = home.sessions.resolve() in path.resolve().parents
             if not inside and importers.recognise(path) not in {"ours", None}:
                 return SessionChoice(path, foreign=True)
@@ -128,6 +128,10 @@ class Program:
     def workspace(self) -> Path:
         return self.launch.workspace.root
 
+    @property
+    def bare(self) -> bool:
+        return self.launch.bare
+
     def permissions(self) -> Permissions:
         return self.launch.config.permissions
 
@@ -138,7 +142,7 @@ class Program:
         return trust.items(self.workspace)
 
     def undecided(self) -> Sequence[TrustItem]:
-        asking = not self.options.permissions.trust
+        asking = not (self.options.permissions.trust or self.bare)
         return trust.undecided(self.folders, self.workspace) if asking else ()
 
     def clipboard(self) -> Clip:
@@ -307,13 +311,8 @@ class Program:
 
     def read_settings(self) -> LoadedSettings:
         """The settings as all layers say now. Blocks; raises ConfigError."""
-        return layers.load(
-            folders=self.launch.folders,
-            workspace=self.launch.workspace.root,
-            allows=self.launch.trust.allows,
-            env=os.environ,
-            overrides=self.options.overrides,
-        )
+        now = self.launch
+        return launch_config.read_settings(self.options, now.folders, now.workspace.root, now.trust)
 
     async def use_settings(self) -> None:
         """New sessions begin with the settings as they are now. Raises UsageError."""

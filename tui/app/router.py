@@ -126,7 +126,8 @@ async def _offered_prompt(
     """Send the text of an MCP server's prompt; one that there is none of goes back."""
     server, prompt = offered
     try:
-        conversation.submit(text, await server.calls.prompt_text(prompt, argument))
+        session = conversation.agent.session.id if conversation.agent else ""
+        conversation.submit(text, await server.calls.prompt_text(prompt, argument, session))
     except HoldfastError as error:
         conversation.frontend.say(error.message, "error", hint=error.hint)
         conversation.frontend.put_prompt(text)

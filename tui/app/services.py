@@ -87,7 +87,7 @@ class SessionChoice:
 class AppServices(Protocol):
     """The rest of the program, as a front end asks it. `tui.app.program.Program` is the real one.
 
-    `settings` are those in force.
+    `settings` are those in force. `bare`: nothing counts that a folder or the person has set up.
     """
 
     @property
@@ -100,6 +100,8 @@ class AppServices(Protocol):
     def version(self) -> str: ...
     @property
     def settings(self) -> LiveSettings: ...
+    @property
+    def bare(self) -> bool: ...
 
     async def make_agent(self, choice: SessionChoice, approver: Approver, /) -> Agent:
         """Open a session with an agent for it. Raises CredentialsError when there is no key,

@@ -5,22 +5,26 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui.app.options.arguments import Options
 from tui.core.errors import SessionError, UsageError
 from tui.core.paths import folders
 from tui.core.workspace import worktree_of
 
+if TYPE_CHECKING:
+    from tui.session.reader import LoadedSession
+
 
 def session_path(options: Options) -> Path | None:
     """The file of the session that the options name; None for a new one. Raises SessionError."""
     if not (options.opening.resume or options.opening.newest):
         return None
-    from tui.session import catalog  # noqa: PLC0415 - on demand
+    from tui.session import catalog, naming  # noqa: PLC0415 - on demand
 
     home = folders()
     if options.opening.resume:
-        path = catalog.resolve(options.opening.resume, home)
+        path = naming.find(options.opening.resume, home)
         catalog.check_ours(path, home)
         return path
     return catalog.newest(home, workspace_of(options))
@@ -37,8 +41,21 @@ def forked(options: Options) -> Options:
     from tui.session.reader import read  # noqa: PLC0415
 
     root, at = workspace_of(options), options.sessions.at or ""
-    copy = copies.fork(read(path), folders=folders(), clock=SystemClock(), at=at, cwd=root)
-    return options.having(resume=str(copy), newest=False, fork=False, at=None)
+    loaded = read(path)
+    copy = copies.fork(loaded, folders=folders(), clock=SystemClock(), at=at, cwd=root)
+    return options.having(
+        resume=str(copy), newest=False, fork=False, at=None, notices=_gone(options, loaded, root)
+    )
+
+
+def _gone(options: Options, loaded: LoadedSession, root: Path) -> tuple[str, ...]:
+    """The notices of the options; without a screen, which shows the copy's own note, with one if
+    the session's folder is gone. Blocks."""
+    from tui.session.copies import gone_folder  # noqa: PLC0415 - on demand
+
+    printing = options.printing.headless or options.opening.background
+    said = gone_folder(loaded.header, root, loaded.records) if printing else ""
+    return (*options.notices, *([said] if said else []))
 
 
 def session_worktree_folder(options: Options) -> Path | None:
@@ -46,10 +63,10 @@ def session_worktree_folder(options: Options) -> Path | None:
     or where the options name another folder or this worktree anyway. Raises UsageError."""
     if options.cwd is not None or not options.opening.resume:
         return None
-    from tui.session import catalog  # noqa: PLC0415 - on demand
+    from tui.session import catalog, naming  # noqa: PLC0415 - on demand
 
     with suppress(SessionError):  # reported when the session is opened
-        path = catalog.resolve(options.opening.resume, folders())
+        path = naming.find(options.opening.resume, folders())
         cwd = catalog.cwd_of(path)
         if path.resolve().parent != folders().sessions_of(cwd).resolve():
             return None  # a file from elsewhere does not say where to work

@@ -117,6 +117,7 @@ class _Front:
                 folder=place / self.id,
                 call={"call_id": self.id, "at": self.clock.now().isoformat()},
                 limits=keeping.limits.config if keeping else Guard(),
+                env=keeping.environment if keeping else None,
                 starter=keeping.starter if keeping else own or PlainStarter(),
                 timeout=0.0,  # no call waits for it: it ends with the program, unless it is moved
             )

@@ -28,7 +28,7 @@ from tui.core.paths import Folders, folders, shorten
 from tui.core.standard_output import clipped, note, print_table, print_text
 from tui.core.text_cleaning import one_line
 from tui.desk.far_session import FAR
-from tui.session import catalog
+from tui.session import catalog, naming
 from tui.tools.process import end_group
 
 STOP_PATIENCE_S: Final = 15.0
@@ -106,7 +106,7 @@ def attach(options: Options, home: Folders, clock: Clock) -> int:
     except SessionError:
         if not (on_screen and options.target):
             raise
-        path = catalog.resolve(options.target, home)
+        path = naming.find(options.target, home)
         return _watch(options, catalog.describe(path).id)
     if one.running and not one.here:
         raise SessionError(f"{one.id} runs on {one.host}.", hint="Attach to it there.")

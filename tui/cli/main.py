@@ -233,6 +233,7 @@ def _wants_screen(options: Options) -> bool:
 _RUN_BY = {
     "completion": "tui.cli.completion",
     "replay": "tui.batch.replay.command",
+    "review": "tui.cli.review",
     "work": "tui.batch.cluster.worker",
     "cluster": "tui.batch.cluster.deployment",
     "schema": "tui.cli.schema",

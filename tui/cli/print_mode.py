@@ -64,12 +64,48 @@ async def run(
     format_: Format,
     clock: Clock,
 ) -> int:
-    """Send one prompt, with `attached` (standard input) after it, and write what comes of it.
+    """Send one prompt as `converse` does, and write what comes of it. Returns the exit code.
 
-    Returns the exit code; closes the agent. SIGINT, SIGTERM and SIGHUP (unless ignored, as under
-    nohup) interrupt the turn, which is then recorded as interrupted; before the turn they keep it
-    from beginning. Closing is not interrupted. A session that cannot be saved costs the session,
-    not the answer.
+    Raises BrokenPipeError or StorageError if stdout cannot be written.
+    """
+    out, started = sys.stdout, clock.monotonic()
+    outcome = await converse(
+        agent,
+        prompt,
+        attached=attached,
+        command=command,
+        result=result,
+        format_=format_,
+        clock=clock,
+    )
+    if format_ == "text" and outcome.given:
+        write_line(out, json_line(outcome.value))
+    elif format_ == "text" and outcome.answer and outcome.outcome == "done":
+        write_line(out, outcome.answer)
+    elif format_ == "json":
+        elapsed = round((clock.monotonic() - started) * 1000)
+        write_line(out, json_line(outcome.to_json(turns=agent.spent.requests, duration_ms=elapsed)))
+    if outcome.error == NO_RESULT:
+        to_stderr(sys.stderr, NO_RESULT)
+    return exit_code(outcome)
+
+
+async def converse(
+    agent: Agent,
+    prompt: str,
+    *,
+    attached: str = "",
+    command: CommandTurn | None = None,
+    result: SubmitResult | None = None,
+    format_: Format = "text",
+    clock: Clock,
+) -> Outcome:
+    """Send one prompt, with `attached` (standard input) after it, and return what came of it; what
+    happens meanwhile is written.
+
+    Closes the agent. SIGINT, SIGTERM and SIGHUP (unless ignored, as under nohup) interrupt the
+    turn, which is then recorded as interrupted; before the turn they keep it from beginning.
+    Closing is not interrupted. A session that cannot be saved costs the session, not the answer.
 
     Args:
         command: the person's own command that the prompt names.
@@ -79,7 +115,7 @@ async def run(
     Raises BrokenPipeError or StorageError if stdout cannot be written.
     """
     out, err = sys.stdout, sys.stderr
-    outcome, started = Outcome(), clock.monotonic()
+    outcome = Outcome()
 
     def tell(event: Fact) -> None:
         outcome.see(event)
@@ -123,16 +159,7 @@ async def run(
         finally:
             countdown.stop()
             await _close(agent, outcome, err)
-    if format_ == "text" and outcome.given:
-        write_line(out, json_line(outcome.value))
-    elif format_ == "text" and outcome.answer and outcome.outcome == "done":
-        write_line(out, outcome.answer)
-    elif format_ == "json":
-        elapsed = round((clock.monotonic() - started) * 1000)
-        write_line(out, json_line(outcome.to_json(turns=agent.spent.requests, duration_ms=elapsed)))
-    if outcome.error == NO_RESULT:
-        to_stderr(err, NO_RESULT)
-    return exit_code(outcome)
+    return outcome
 
 
 def _directives_note(sent: ParsedPrompt, agent: Agent) -> str:
@@ -276,7 +303,7 @@ async def _command(launch: Launch, typed: str, session_id: str) -> CommandTurn |
     )
 
     root = launch.workspace.root
-    commands = user_commands(launch.folders, root, lambda: launch.trust, TAKEN)
+    commands = user_commands(launch.folders, root, lambda: launch.trust, TAKEN, bare=launch.bare)
     await asyncio.to_thread(commands.load)
     command = find_own(commands.commands, named[0])
     if command is None:

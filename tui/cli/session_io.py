@@ -13,7 +13,7 @@ from tui.core.errors import SessionError, UsageError
 from tui.core.messages import string_of
 from tui.core.paths import folders
 from tui.core.standard_output import STDOUT, print_data
-from tui.session import catalog
+from tui.session import naming
 from tui.session.branches import on_branch
 from tui.session.reader import LoadedSession, read
 from tui.session.records import SUB_AGENT, Record
@@ -29,7 +29,8 @@ def path_of(options: Options) -> Path:
     """Return the file that is meant. Raises SessionError or UsageError."""
     if not options.target:
         raise UsageError("Which session?", hint="`holdfast sessions list` shows their ids.")
-    return catalog.resolve(options.target, folders())
+    # what is moved to the trash is named in full
+    return naming.find(options.target, folders(), whole=options.action == "delete")
 
 
 def file_of(options: Options) -> Path | None:

@@ -33,7 +33,7 @@ from tui.core.dataclass import dataclass
 from tui.core.paths import folders
 from tui.core.standard_output import note, print_text
 from tui.core.text_cleaning import clean
-from tui.session import catalog
+from tui.session import naming
 from tui.session.reader import LoadedSession
 from tui.session.session import Session
 
@@ -49,7 +49,7 @@ def timeline(options: Options) -> int:
     prices = launch_config.prepare(options).config.prices
     one = _timed(loaded_branch(options), prices)
     if options.sessions.second:
-        path = catalog.resolve(options.sessions.second, folders())
+        path = naming.find(options.sessions.second, folders())
         return _two(options, (one, _timed(load(path), prices)))
     if options.json:
         return print_json(_json(one))

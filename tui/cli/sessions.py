@@ -247,7 +247,7 @@ def import_(options: Options) -> int:
     loaded = load(path)
     copies.check_speaks(loaded)
     ours = importers.recognise(path) == "ours"
-    copy = copies.take_in if ours else copies.fork
+    copy = copies.take_in if ours else copies.take_over
     made = copy(loaded, folders=home, clock=SystemClock(), cwd=Path.cwd())
     findings = (*loaded.findings, *_view_of(loaded).findings)
     messages = sum(record.type in _MESSAGES for record in loaded.branch)
@@ -330,9 +330,12 @@ def _written(options: Options, document: Exported) -> int:
 
 def fork(options: Options) -> int:
     loaded = load(path_of(options))
+    here = Path.cwd()
     made = copies.fork(
-        loaded, folders=folders(), clock=SystemClock(), at=options.sessions.at or "", cwd=Path.cwd()
+        loaded, folders=folders(), clock=SystemClock(), at=options.sessions.at or "", cwd=here
     )
+    if gone := copies.gone_folder(loaded.header, here, loaded.records):
+        note(gone)
     return _made(options, made)
 
 

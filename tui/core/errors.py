@@ -89,6 +89,10 @@ class SessionError(HoldfastError):
     """A session cannot be opened: not found, ambiguous, not readable, in use."""
 
 
+class MissingSessionError(SessionError):
+    """No session has that id, and no file that name."""
+
+
 class SessionInUseError(SessionError):
     """Another program writes this session. It can be taken over, read, or forked."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_left
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from tui.core.late_pattern import late_pattern
 
@@ -59,10 +59,27 @@ _PICTURES = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "JVBERi0")
 """The start of PNG, JPEG, GIF, WebP and PDF in base64."""
 
 
-def child_environment() -> dict[str, str]:
+SESSION_VARIABLE: Final = "HOLDFAST_SESSION_ID"
+"""The variable that names the session to the processes that it starts."""
+_SESSION_VARIABLES: Final = (SESSION_VARIABLE, "CLAUDE_CODE_SESSION_ID")
+"""Scripts and servers that are written for Claude Code read the other one."""
+
+
+def child_environment(session: str = "") -> dict[str, str]:
     """Return the environment of a tool's or server's process: ours without the program's own
-    secrets."""
-    return {name: value for name, value in os.environ.items() if not _PRIVATE.match(name)}
+    secrets, and with the id of the `session` that it belongs to."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not _PRIVATE.match(name)
+        and name not in _SESSION_VARIABLES  # of a session around this one
+    }
+    return kept | session_variables(session)
+
+
+def session_variables(session: str) -> dict[str, str]:
+    """Return the variables that name a session by its id; none for ""."""
+    return dict.fromkeys(_SESSION_VARIABLES, session) if session else {}
 
 
 def mask(text: str) -> tuple[str, int]:

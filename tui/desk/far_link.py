@@ -297,7 +297,7 @@ class FarLink:
 
 
 class _Flow:
-    """How many bytes of pieces may be on their way: as many as don't make each other late."""
+    """Bytes of pieces that may be on their way: as many as don't make each other late."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

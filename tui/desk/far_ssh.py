@@ -68,7 +68,7 @@ def address_of(name: str) -> FarAddress:
 
 
 class LineEnd(NamedTuple):
-    """How a line ended: the exit code of its ssh, None if it was ended from here, and the end of
+    """The end of a line: the exit code of its ssh, None if it was ended from here, and the end of
     what that printed as errors."""
 
     code: int | None
@@ -236,7 +236,7 @@ _FAILURES: Final = (
     ),
     ("Bad configuration option|Unsupported option", "This ssh is too old: {typed}", True),
 )
-"""What ssh says, what that means, and whether it lasts until somebody does something."""
+"""Words of ssh, their meaning, and whether that lasts until somebody does something."""
 
 
 def _last_line(text: str) -> str:

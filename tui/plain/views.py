@@ -388,7 +388,9 @@ async def doctor(frontend: PlainFrontend, _: str) -> None:
 
     services, agent = frontend.services, frontend.conversation.agent
     model = agent.models.current if agent else ""
-    what = checks.Subject.of(services.workspace, services.folders, os.environ, model=model)
+    what = checks.Subject.of(
+        services.workspace, services.folders, os.environ, model=model, bare=services.bare
+    )
     results = await asyncio.to_thread(checks.examine, what)
     status_words = {"ok": "well", "warn": "warning", "fail": "problem"}
     for check in results:

@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from tui.core.dataclass import asdict, dataclass
-from tui.core.errors import SessionError
+from tui.core.errors import MissingSessionError, SessionError
 from tui.core.messages import Usage, blocks_of, string_of, tool_calls
 from tui.core.paths import Folders, expanded
 from tui.core.workspace import worktree_of
@@ -102,7 +102,7 @@ def resolve(reference: str, folders: Folders) -> Path:
         path = expanded(reference)
         if path.exists() or path.parent.is_file():  # a session in a database
             return path
-        raise SessionError(f"File not found: {reference}.", hint="Check the path.")
+        raise MissingSessionError(f"File not found: {reference}.", hint="Check the path.")
     every = files(folders)
     matches = [path for path in every if reference and id_of(path).startswith(reference)]
     if not matches and reference:
@@ -117,7 +117,7 @@ def resolve(reference: str, folders: Folders) -> Path:
             hint="Give more characters of the id.",
         )
     known = f" The newest are {_some(every)}." if every else " There are no sessions yet."
-    raise SessionError(
+    raise MissingSessionError(
         f"Session not found: {reference}.{known}", hint="List them with `holdfast sessions list`."
     )
 

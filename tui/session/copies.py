@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 from collections import deque
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -21,12 +22,12 @@ from tui.core.clock import Clock, timestamp
 from tui.core.errors import SessionError, StorageError, os_error_as
 from tui.core.files import sync_folder
 from tui.core.messages import Block, Message, blocks_of
-from tui.core.paths import Folders
+from tui.core.paths import Folders, shorten
 from tui.session.branches import branch_with
 from tui.session.chain import all_linked
 from tui.session.lock import SessionLock
 from tui.session.reader import LoadedSession
-from tui.session.records import SUB_AGENT, Header, Record, new_session_id
+from tui.session.records import SUB_AGENT, Header, Record, new_id, new_session_id
 from tui.session.session import children_of
 from tui.session.writer import make_private
 
@@ -42,13 +43,22 @@ def fork(
     """A new session with the records of another's branch, whole or up to a message.
 
     `at` is a record's id or the number of a message, counted from 1. The results of an answer's
-    calls are included. `cwd` is the workspace if the session names none. Raises SessionError if
-    there is no such message.
+    calls are included. `cwd` is the workspace if the session names none, or one that is gone, which
+    a note in the copy says. Raises SessionError if there is no such message.
     """
     records = up_to(loaded, at) if at else loaded.branch
-    header = header_of(loaded, clock=clock, cwd=cwd)
+    header, records = _continued_in(cwd, loaded, records, clock)
     path = place_of(header, folders=folders, clock=clock)
     write_family(path, header, records, loaded.children, clock=clock)
+    return path
+
+
+def take_over(loaded: LoadedSession, *, folders: Folders, clock: Clock, cwd: Path) -> Path:
+    """A new session with the conversation of another agent's; the arguments are those of `fork`,
+    but a folder that isn't on this machine stays its own."""
+    header = header_of(loaded, clock=clock, cwd=cwd)
+    path = place_of(header, folders=folders, clock=clock)
+    write_family(path, header, loaded.branch, loaded.children, clock=clock)
     return path
 
 
@@ -107,10 +117,39 @@ def fork_records(
 ) -> Path:
     """A new session with records from memory, also those that could not be saved."""
     loaded = LoadedSession(Path(), header, tuple(records), ())
-    made = header_of(loaded, clock=clock, cwd=cwd)
+    made, noted = _continued_in(cwd, loaded, records, clock)
     path = place_of(made, folders=folders, clock=clock)
-    write_session(path, made, records)
+    write_session(path, made, noted)
     return path
+
+
+def gone_folder(header: Header, here: Path, records: Iterable[Record]) -> str:
+    """Say, in a line, that a session's folder is gone and that it continues `here`, and how to have
+    its files back; "" where the folder is there. Blocks."""
+    old = Path(header.cwd)
+    if not header.cwd or old == here or old.is_dir():
+        return ""
+    gone = f"This session's folder {shorten(old)} no longer exists"
+    text = f"{gone}: only its conversation continues, in {shorten(here)}."
+    if any(record.type == "checkpoint" for record in records):
+        again = f"holdfast -C {shlex.quote(str(old))} -r {header.id}"
+        text += f" To restore its files from checkpoints, create that folder, run `{again}` and use"
+        text += " /rewind."
+    return text
+
+
+def _continued_in(
+    cwd: Path | None, loaded: LoadedSession, records: Sequence[Record], clock: Clock
+) -> tuple[Header, Sequence[Record]]:
+    """Return the header and the records of a copy, which belongs to `cwd` where the session's
+    folder is gone."""
+    copied = header_of(loaded, clock=clock, cwd=cwd)
+    if cwd is None or not (text := gone_folder(loaded.header, cwd, loaded.records)):
+        return copied, records
+    last = records[-1].id if records else ""
+    id_ = new_id(clock.now(), last)
+    note = Record("note", id_, last or None, timestamp(clock.now()), {"text": text})
+    return replace(copied, cwd=str(cwd)), [*records, note]
 
 
 def write_repaired(

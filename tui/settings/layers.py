@@ -110,25 +110,32 @@ def load(
     trusted, ignored = _trusted_part(project, brought, allows)
     own = read(user)
     servers, left_out = _trusted_servers(workspace, object_of(own.get("mcp")), allows)
-    address = env.get("ANTHROPIC_BASE_URL", "").strip()
-    from_env: Table = {"base_url": address} if address else {}
-    engine = env.get("HOLDFAST_SANDBOX", "").strip()
-    confined: Table = {"sandbox": {"engine": engine}} if engine else {}
     left = list[IgnoredSetting]()
-    claude = [*_claude_rules(workspace, left)]
+    claude = [*claude_rules(workspace, left)]
     layers = (
         SettingsLayer("project", shorten(mcp_json.path_of(workspace)), servers),
         SettingsLayer("user", shorten(user), own),
         SettingsLayer("project", shorten(project), trusted),
         *claude,
-        SettingsLayer("environment", "ANTHROPIC_BASE_URL (environment)", from_env),
-        SettingsLayer("environment", "HOLDFAST_SANDBOX (environment)", confined),
+        *from_environment(env),
         SettingsLayer("command line", "command line", overrides),
     )
     return merge(layers, (*ignored, *left_out, *left))
 
 
-def _claude_rules(workspace: Path, ignored: list[IgnoredSetting]) -> Iterator[SettingsLayer]:
+def from_environment(env: Mapping[str, str]) -> tuple[SettingsLayer, SettingsLayer]:
+    """Return the settings of the environment: the server, and what confines commands."""
+    address = env.get("ANTHROPIC_BASE_URL", "").strip()
+    server: Table = {"base_url": address} if address else {}
+    engine = env.get("HOLDFAST_SANDBOX", "").strip()
+    confined: Table = {"sandbox": {"engine": engine}} if engine else {}
+    return (
+        SettingsLayer("environment", "ANTHROPIC_BASE_URL (environment)", server),
+        SettingsLayer("environment", "HOLDFAST_SANDBOX (environment)", confined),
+    )
+
+
+def claude_rules(workspace: Path, ignored: list[IgnoredSetting]) -> Iterator[SettingsLayer]:
     """Yield the rules of Claude Code's settings in a folder that forbid or ask: they count as the
     folder's own do. What no rule here can say is added to `ignored`."""
     for name in claude_names.SETTINGS_FILES:
@@ -162,7 +169,7 @@ def merge(
     sources: dict[str, str] = {}
     for layer in layers:
         if layer.table:
-            merged = _merge(merged, layer.table)
+            merged = joined(merged, layer.table)
             check(merged, layer.table, layer.name)
             _attribute(sources, layer.table, layer.name)
     return LoadedSettings(msgspec.convert(merged, Config), sources, ignored, tuple(layers))
@@ -202,12 +209,13 @@ def parse(data: bytes, path: Path) -> Table:
         raise ConfigError(shorten(path), "", f"is not valid TOML: {error}.") from None
 
 
-def _merge(below: Table, layer: Table, path: tuple[str, ...] = ()) -> Table:
+def joined(below: Table, layer: Table, path: tuple[str, ...] = ()) -> Table:
+    """Merge a table over another one, key by key."""
     merged = dict(below)
     for key, value in layer.items():
         old: object = below.get(key)
         if isinstance(old, dict) and isinstance(value, dict) and path != ("mcp",):
-            merged[key] = _merge(cast("Table", old), cast("Table", value), (*path, key))
+            merged[key] = joined(cast("Table", old), cast("Table", value), (*path, key))
         elif _adds((*path, key)) and isinstance(old, list) and isinstance(value, list):
             rules = cast("list[object]", old)
             merged[key] = [*rules, *(r for r in cast("list[object]", value) if r not in rules)]
@@ -221,7 +229,7 @@ def _adds(path: tuple[str, ...]) -> bool:
 
 
 def _attribute(sources: dict[str, str], layer: Table, source: str) -> None:
-    for path in _keys(layer):
+    for path in keys_of(layer):
         key = dotted(path)
         both = _adds(path) and key in sources
         sources[key] = f"{sources[key]}, {source}" if both else source
@@ -229,8 +237,8 @@ def _attribute(sources: dict[str, str], layer: Table, source: str) -> None:
 
 def brought_settings(brought: Table) -> Iterator[BroughtSetting]:
     """The settings of a folder's own file that need trust."""
-    for path in _keys(brought):
-        value = _value(brought, path)
+    for path in keys_of(brought):
+        value = value_of(brought, path)
         if (
             path[0] in _PERSONAL
             or path in _TIGHTENING
@@ -272,10 +280,10 @@ def _trusted_part(
     """Return the settings of a folder's own file that count, and those that do not."""
     left_out = [one for one in brought_settings(brought) if not allows(one.name, one.value)]
     trusted: Table = {}
-    for path in _keys(brought):
+    for path in keys_of(brought):
         if path[0] in _PERSONAL:
             continue
-        value = _value(brought, path)
+        value = value_of(brought, path)
         untrusted = [one.value for one in left_out if one.path == path]
         if path in _ONE_BY_ONE and isinstance(value, list):
             value = [entry for entry in cast("list[object]", value) if entry not in untrusted]
@@ -288,11 +296,12 @@ def _trusted_part(
     return trusted, (*(IgnoredSetting(file, key, UNTRUSTED) for key in keys), *personal)
 
 
-def _value(table: Table, path: tuple[str, ...]) -> object:
+def value_of(table: Table, path: tuple[str, ...]) -> object:
+    """Return the value of a key, as `keys_of` yields it."""
     return table[path[0]][path[1]] if path[1:] else table[path[0]]
 
 
-def _keys(table: Table) -> Iterator[tuple[str, ...]]:
+def keys_of(table: Table) -> Iterator[tuple[str, ...]]:
     """The keys of a table, those of its sections as (section, key); no deeper."""
     for key, value in table.items():
         if isinstance(value, dict) and value:

@@ -114,6 +114,11 @@ and the files for its output and its errors. None if no sandbox can hide files f
 class CallHost(Protocol):
     """The agent, as a call that runs reaches it: whom it tells, and whom it asks."""
 
+    @property
+    def session_id(self) -> str:
+        """Return the id of the agent's session."""
+        ...
+
     def emit(self, text: str, picture: str = "") -> None:
         """Show text to the person while the tool works; `picture` is what a command draws over
         several lines now. May be called often, from the event loop only."""

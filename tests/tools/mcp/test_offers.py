@@ -39,10 +39,13 @@ async def test_resources_and_prompts_are_listed_and_read(tmp_path: Path):
 
         (prompt,) = odd.prompts
         assert prompt == McpPrompt("review", "Review a file.", (("path", True), ("focus", False)))
-        assert await odd.calls.prompt_text(prompt, "a.py") == "Review a.py for bugs."
-        assert await odd.calls.prompt_text(prompt, "a.py two words") == "Review a.py for two words."
+        assert await odd.calls.prompt_text(prompt, "a.py", "") == "Review a.py for bugs."
+        assert (
+            await odd.calls.prompt_text(prompt, "a.py two words", "")
+            == "Review a.py for two words."
+        )
         with pytest.raises(ToolError, match="The prompt review needs: path"):
-            await odd.calls.prompt_text(prompt, "")
+            await odd.calls.prompt_text(prompt, "", "")
     assert odd.resources == odd.templates == ()
 
 

@@ -16,9 +16,10 @@ from tests.context.sessions import Told, answer, prompt, records
 from tests.context.wild import call
 from tests.support.clock import PATIENCE_S, FakeClock
 from tests.support.world import OldSession, World
-from tests.ui.screens.driving import NARROW, WIDE, app_of, running, say, until
+from tests.ui.screens.driving import NARROW, WIDE, app_of, begun, running, say, until
 from tui.agent.interrupted_work import interrupted_work
 from tui.app import interruption
+from tui.app.commands.sessions import resume
 from tui.app.interruption import known, summary_of
 from tui.app.services import SessionChoice
 from tui.context.interrupted_calls import Interrupted
@@ -319,3 +320,20 @@ async def test_B44_a_key_meant_for_a_session_that_is_left_opens_nothing(
         await pilot.pause()
         assert app.screen is app.chat
         assert "Effort is now" not in app.chat.notice.text
+
+
+async def test_a_title_that_fits_several_lets_the_person_choose(world: World) -> None:
+    for title in ("Fix the parser", "Fix the lexer", "Other"):
+        world.add_row(title, hours=1)
+        one = world.rows[-1]
+        world.old[one.path] = OldSession(records=records(prompt(title)), title=title)
+    async with running(world) as (app, pilot):
+        await begun(app, pilot)
+        asking = asyncio.create_task(resume(app.conversation, "FIX"))
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+        labels = [one.name for one in app.screen.query(Choice)]
+        assert labels[:2] == ["session-1", "session-2"]
+        await pilot.press("2")
+        wanted = next(row.path for row in world.rows if row.title == "Fix the lexer")
+        await asking
+        assert world.chosen[-1].path == wanted

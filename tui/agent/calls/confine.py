@@ -142,11 +142,9 @@ async def _equipped(ctx: AgentContext, call: CheckedCall, trial: Trial) -> Check
 
 
 def _with_exports(ctx: AgentContext, call: CheckedCall) -> CheckedCall:
-    """Give a command what hooks set for those of the session; one that nobody is asked about runs
-    without."""
-    if not ctx.toolbox.exports:
-        return call
-    environment = {**child_environment(), **ctx.toolbox.exports}
+    """Give a command the session's id, and what hooks set for those of the session; one that nobody
+    is asked about runs without."""
+    environment = {**child_environment(ctx.session.id), **ctx.toolbox.exports}
     return replace(call, context=replace(call.context, environment=environment))
 
 

@@ -82,6 +82,10 @@ class _Host(CallHost):
     room: Room
     _rules: ReadingRules | None = None
 
+    @property
+    def session_id(self) -> str:
+        return self.ctx.session.id
+
     def emit(self, text: str, picture: str = "") -> None:
         self.state.add_output(without_colours(text))
         for part in chunks_of(clamp_text(text, self.room, "ends")) if text else ("",):

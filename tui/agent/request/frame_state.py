@@ -223,11 +223,15 @@ class FrameState:
     def _nested(self, touched: Iterable[Path]) -> Sequence[Source]:
         """Read the instructions of the folders of some files. Blocks."""
         ctx = self._ctx
+        if not ctx.sources.nested:
+            return ()
         reads = ctx.rules.gate.policy.reads_freely(ctx.workspace)
         return nested(ctx.workspace, touched, reads)
 
     def _nested_again(self, names: Iterable[str]) -> Sequence[Source]:
         """Read such instructions again, by their names. Blocks."""
+        if not self._ctx.sources.nested:
+            return ()
         reads = self._ctx.rules.gate.policy.reads_freely(self._ctx.workspace)
         return nested_again(self._ctx.workspace, names, reads)
 

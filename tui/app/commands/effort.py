@@ -43,7 +43,9 @@ async def effort(conversation: Conversation, wanted: str) -> None:
                 hint="such as after /compact or /reload.",
             )
         else:
-            say(f"Effort is now {models.effort}.", "success")
+            # /think goes one level up from what was chosen
+            more = "" if models.effort == level else f": one above {level}, since /think is on"
+            say(f"Effort is now {models.effort}{more}.", "success")
 
 
 async def next_effort(conversation: Conversation, step: int = 1) -> None:

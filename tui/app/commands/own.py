@@ -22,10 +22,18 @@ if TYPE_CHECKING:
 
 
 def user_commands(
-    folders: Folders, workspace: Path, trust: Callable[[], Trust], reserved: frozenset[str]
+    folders: Folders,
+    workspace: Path,
+    trust: Callable[[], Trust],
+    reserved: frozenset[str],
+    *,
+    bare: bool = False,
 ) -> UserCommands:
     """The commands that come as prompts, those that the person wrote, and those of the folder that
-    they trust; the last of a name counts. Claude Code takes the person's before the folder's."""
+    they trust; the last of a name counts. Claude Code takes the person's before the folder's.
+    With `bare`, only the first."""
+    if bare:
+        return UserCommands((SHIPPED,), reserved, workspace=workspace)
     brought = tuple(workspace / name for name in FOLDERS)
     theirs, own = brought
     places = (SHIPPED, theirs, claude_folder() / "commands", folders.config / "commands", own)

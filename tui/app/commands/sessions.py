@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui.app import error_options
 from tui.app.damage_report import damage_findings
+from tui.app.dialog_data import AnswerOption, ChoiceQuestion, SessionRow
 from tui.app.open_session import ask_damaged, forked, switch_session
 from tui.app.services import SessionChoice
 from tui.core.formatting import plural
 from tui.core.paths import shorten
+from tui.core.text_cleaning import one_line
+from tui.session.naming import named
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
@@ -26,6 +30,8 @@ _FORMATS: Final[dict[str, Format]] = {
     "jsonl": "jsonl",
 }
 
+_CHOICES: Final = 9
+"""Sessions that are offered where a title fits several."""
 _INIT: Final = (
     "Look at this folder and write AGENTS.md for whoever works here next. Read the README, the"
     " build and test configuration and a few typical files first. Say in under 60 lines: what the"
@@ -42,7 +48,8 @@ async def new(conversation: Conversation, _: str) -> None:
 
 
 async def resume(conversation: Conversation, wanted: str) -> None:
-    """Open a session that is chosen, or named by its id; at the message whose id follows."""
+    """Open a session that is chosen, or named by its id or title; at the message whose id follows
+    an id."""
     if conversation.opening:
         conversation.frontend.say("A session is being opened. Answer its question first.")
         return
@@ -50,14 +57,31 @@ async def resume(conversation: Conversation, wanted: str) -> None:
         if choice := await conversation.frontend.pick_session():
             await switch_session(conversation, choice)
         return
-    wanted, _, message = wanted.partition(" ")
+    id_, _, message = wanted.partition(" ")
     rows = await conversation.services.list_sessions()
-    matches = [row for row in rows if row.id.startswith(wanted)]
-    if len(matches) == 1:
-        await switch_session(conversation, SessionChoice(matches[0].path, message=message.strip()))
+    matches = [row for row in rows if row.id.startswith(id_)]
+    if not matches:
+        matches, message = named(wanted, ((row.title, row) for row in rows)), ""
+    if not matches:
+        text = f"No session in this folder is called {wanted}, by id or title."
+        conversation.frontend.say(text, "warning", hint="See /sessions.")
         return
-    many = f"{len(matches)} sessions start" if matches else "No session in this folder starts"
-    conversation.frontend.say(f"{many} with {wanted}.", "warning", hint="See /sessions.")
+    if row := matches[0] if len(matches) == 1 else await _one_of(conversation, matches):
+        await switch_session(conversation, SessionChoice(row.path, message=message.strip()))
+
+
+async def _one_of(conversation: Conversation, rows: Sequence[SessionRow]) -> SessionRow | None:
+    """Let the person choose the session that they mean; None for none of them."""
+    shown = rows[:_CHOICES]
+    answers = tuple(
+        AnswerOption(str(n), f"{one_line(row.title) or '(no prompts)'} · {row.id}", f"session-{n}")
+        for n, row in enumerate(shown, 1)
+    )
+    more = len(rows) - len(shown)
+    about = f"{plural(len(rows), 'session')} of this folder fit"
+    about += f"; {more} more: see /sessions." if more > 0 else "."
+    answer = await conversation.frontend.choose(ChoiceQuestion("Which session?", about, answers))
+    return dict(zip((one.name for one in answers), shown, strict=True)).get(answer or "")
 
 
 async def fork(conversation: Conversation, _: str) -> None:

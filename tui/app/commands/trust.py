@@ -24,6 +24,9 @@ _CHANGE_MAX = 12
 
 async def trust(conversation: Conversation, _: str) -> None:
     """/trust: decide again about everything that the folder's files would do."""
+    if conversation.services.bare:
+        conversation.frontend.say("This session is bare: nothing of this folder counts in it.")
+        return
     brought = await asyncio.to_thread(conversation.services.brought)
     if not brought:
         conversation.frontend.say("This folder has nothing that needs your trust.")

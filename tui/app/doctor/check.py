@@ -35,8 +35,9 @@ class Subject:
     """The installation as seen from one folder.
 
     `config` are the settings in force, the defaults where they cannot be read: then `broken` says
-    why. `ignored` is what a folder's own settings say and that does not count. `foreign_server`:
-    they name the server, which gets no key of the environment.
+    why. `bare`: nothing counts in the session that a folder or the person has set up. `ignored` is
+    what a folder's own settings say and that does not count. `foreign_server`: they name the
+    server, which gets no key of the environment.
     """
 
     workspace: Path
@@ -46,10 +47,17 @@ class Subject:
     broken: ConfigError | None = None
     ignored: tuple[IgnoredSetting, ...] = ()
     foreign_server: bool = False
+    bare: bool = False
 
     @classmethod
     def of(
-        cls, workspace: Path, folders: Folders, env: Mapping[str, str], *, model: str = ""
+        cls,
+        workspace: Path,
+        folders: Folders,
+        env: Mapping[str, str],
+        *,
+        model: str = "",
+        bare: bool = False,
     ) -> Subject:
         """Reads the configuration; never raises. `model` is the one in use, where that is known."""
         try:
@@ -61,6 +69,6 @@ class Subject:
                 overrides={"model": model} if model else {},
             )
         except ConfigError as error:
-            return cls(workspace, folders, env, Config(), error)
+            return cls(workspace, folders, env, Config(), error, bare=bare)
         config, foreign = loaded.config, loaded.foreign_server
-        return cls(workspace, folders, env, config, None, loaded.ignored, foreign)
+        return cls(workspace, folders, env, config, None, loaded.ignored, foreign, bare)

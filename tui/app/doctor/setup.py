@@ -12,7 +12,7 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from tui.agent.launch import PRACTICE
+from tui.agent.launch import BARE, BARE_HINT, PRACTICE
 from tui.app.doctor.check import Check, Subject
 from tui.core.checkers import KNOWN, configured, program_of
 from tui.core.errors import CredentialsError
@@ -38,8 +38,12 @@ _NO_KEY = (
 
 def configuration(what: Subject) -> Iterator[Check]:
     """The files, and what of them does not count."""
+    if what.bare:
+        yield Check("bare", "ok", BARE)
     if what.broken is not None:
-        yield Check("configuration", "fail", what.broken.message, what.broken.hint)
+        meanwhile = "" if what.bare else BARE_HINT
+        fix = f"{what.broken.hint} {meanwhile}".strip()
+        yield Check("configuration", "fail", what.broken.message, fix)
         return
     servers = mcp_json.path_of(what.workspace)
     files = (what.folders.config_file, layers.project_file(what.workspace), servers)

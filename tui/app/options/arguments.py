@@ -13,6 +13,7 @@ CommandName: TypeAlias = Literal[
     "chat",
     "run",
     "replay",
+    "review",
     "work",
     "cluster",
     "sessions",
@@ -74,10 +75,12 @@ class ModelOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionOptions:
-    """The permissions and folders of the agent."""
+    """The permissions and folders of the agent. `bare`: nothing that a folder or the person has set
+    up runs, or is read into the prompt."""
 
     add_dirs: tuple[Path, ...] = ()
     trust: bool = False
+    bare: bool = False
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     yolo: bool = False
@@ -112,12 +115,14 @@ class ScreenOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintOptions:
-    """Input and output without a screen. `headless` is -p or `run --headless`."""
+    """Input and output without a screen. `headless` is -p or `run --headless`; `fail_on` the least
+    severity of findings for which `review` fails."""
 
     headless: bool = False
     output_format: Literal["text", "json", "stream-json", "claude-stream-json"] = "text"
     input_format: Literal["text", "stream-json", "claude-stream-json"] = "text"
     json_schema: Path | None = None
+    fail_on: Literal["high", "medium", "low", "never"] = "low"
 
     @property
     def for_claude(self) -> bool:

@@ -38,6 +38,7 @@ TRANSPORTS = ("http", "sse")
 SCOPES = ("user", "project")
 SHAPES = ("script", "tasks", "skill")
 REPORTS = ("text", "md", "html", "json")
+SEVERITIES = ("high", "medium", "low", "never")
 GROUPINGS = (
     "day", "model", "repository", "session", "purpose", "prompt", "brought", "kind", "tool",
     "file", "server", "skill", "agent", "break",
@@ -145,6 +146,10 @@ _FALLBACK = _flag(
     dest="fallback_models",
 )
 _TRUST = _flag("--trust", "trust this folder's .holdfast/ files for this run")
+_BARE = _flag(
+    "--bare",
+    "start without project files, hooks, servers, plugins, skills: see configuration",
+)
 _ALLOW = "run without asking what matches RULE: tool or tool(glob) (repeatable)"
 _DENY = "refuse what matches RULE; wins over every --allow (repeatable)"
 _RULES = (
@@ -212,7 +217,7 @@ MAIN = Command(
             _flag("-c --continue", "continue this folder's last session", dest="newest"),
             _flag(
                 "-r --resume ID|FILE",
-                "resume a session; without a value, choose one",
+                "resume a session, also by its title; without a value, choose one",
                 optional=True,
             ),
             _flag("--at MESSAGE", "open it at this message; with --fork, copy up to it"),
@@ -230,6 +235,7 @@ MAIN = Command(
             ),
             _ADD_DIR,
             _TRUST,
+            _BARE,
             *_RULES,
             _MODE,
             _flag("--plan", "start in plan mode: read-only, until a plan is approved"),
@@ -275,12 +281,14 @@ MAIN = Command(
     Positional("PROMPT", "prompt", "what to do, in quotes", required=False),
 )
 
-_ID = Positional("ID|FILE", "target", "a session's id, the start of one, or a file", "session")
+_ID = Positional(
+    "ID|FILE", "target", "a session's id, the start of one, its title, or a file", "session"
+)
 _SERVER = Positional("NAME", "target", "the server's name", "name")
 _SCOPE = _flag(
     "--scope", "whose config.toml: yours (user), or this folder's (project)", choices=SCOPES
 )
-_BACKGROUND = Positional("ID", "target", "its id, or the start of it", "name")
+_BACKGROUND = Positional("ID", "target", "its id, the start of it, or its title", "name")
 _COPY = _flag("-o --out FILE", "write to FILE")
 _OUT = _flag("-o --out FILE", "write to FILE; - is standard output")
 _BRANCH = _flag("--branch LEAF", "use another branch: an id from sessions tree, or its start")
@@ -360,6 +368,33 @@ COMMANDS = (
             _JSON,
         ),
         Positional("SUITE", "suite", "the file of the suite (TOML)", "file"),
+    ),
+    Command(
+        ("review",),
+        "review what has changed since BASE; exit 1 if something is found",
+        (
+            *_models(_FALLBACK),
+            *_group(_FILES, _CWD),
+            *_group(
+                "Limits",
+                *_SESSION_LIMITS,
+                _flag("--max-wait SECONDS", "the longest wait for rate limits; 0 = don't wait"),
+            ),
+            _flag(
+                "--fail-on",
+                "exit 1 for findings at or above this severity (default: low)",
+                choices=SEVERITIES,
+            ),
+            _flag("--no-session", "save nothing to disk"),
+            _JSON,
+        ),
+        Positional(
+            "BASE",
+            "target",
+            "a branch or commit; without one, the default branch",
+            "name",
+            required=False,
+        ),
     ),
     Command(
         ("work",),

@@ -120,6 +120,10 @@ def _check(options: Options) -> None:
         ),
         (opening.background and printing.headless, "--bg and -p can't be combined."),
         (
+            permissions.bare and permissions.trust,
+            "--bare leaves out this folder's files, so it can't be combined with --trust.",
+        ),
+        (
             opening.background and opening.resume == "",
             "--bg can't open the session browser; --resume needs an ID.",
         ),

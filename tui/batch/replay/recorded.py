@@ -28,7 +28,7 @@ from tui.core.messages import blocks_of, object_of, string_of, text_of, tool_cal
 from tui.core.paths import Folders
 from tui.core.redaction import mask
 from tui.core.text_cleaning import one_line
-from tui.session import catalog
+from tui.session import catalog, naming
 from tui.session.checkpoints.entries import CheckpointError
 from tui.session.checkpoints.not_stored import is_dependency, is_remade
 from tui.session.checkpoints.store import CheckpointStore, store_of
@@ -130,8 +130,8 @@ def added(named: str, folders: Folders, known: Sequence[Case]) -> tuple[list[Cas
 def _named(named: str, folders: Folders) -> tuple[LoadedSession, int | None]:
     id_, colon, number = named.rpartition(":")
     if colon and number.isdecimal() and not Path(named).exists():
-        return read(catalog.resolve(id_, folders)), int(number)
-    return read(catalog.resolve(named, folders)), None
+        return read(naming.find(id_, folders)), int(number)
+    return read(naming.find(named, folders)), None
 
 
 def _case(source: RecordedPrompt, taken: set[str], folders: Folders, *, later: bool) -> Case:

@@ -62,7 +62,6 @@ _LEFT_OUT: Final[Mapping[str, str]] = {
     "--managed-settings": "there are no managed settings here",
     "--managed-settings-in-initialize": "there are no managed settings here",
     "--replay-user-messages": "prompts aren't written back",
-    "--bare": "Holdfast's own settings count as always",
 }
 """Flags that are left out, and why."""
 _SILENT: Final = frozenset(
@@ -90,6 +89,7 @@ _TEXTS: Final[Mapping[str, str]] = {
 }
 """Flags whose value is taken over as it is, with the name of the option."""
 _SWITCHED: Final[Mapping[str, str]] = {
+    "--bare": "bare",
     "--continue": "newest",
     "-c": "newest",
     "--no-session-persistence": "no_session",

@@ -7,6 +7,7 @@ from fnmatch import translate
 from functools import lru_cache
 
 from tui.core.late_pattern import late_pattern
+from tui.core.redaction import SESSION_VARIABLE
 
 # fmt: off
 _SECRET = (
@@ -32,7 +33,7 @@ def clean_environment(environment: Mapping[str, str], keep: Collection[str] = ()
     return {
         name: value
         for name, value in environment.items()
-        if name in keep or not _is_removed(name.upper(), value)
+        if name in keep or name == SESSION_VARIABLE or not _is_removed(name.upper(), value)
     }
 
 

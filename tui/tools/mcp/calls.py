@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_block
@@ -19,6 +19,7 @@ from tui.tools.mcp.tool import content_blocks, embedded, tool_output
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.shared.exceptions import MCPError
+    from mcp_types import RequestParamsMeta
 
 _Answer = TypeVar("_Answer")
 
@@ -27,6 +28,9 @@ _ANEW: Final = (
     "server kept of the earlier one may be gone.)"
 )
 
+SESSION_KEY: Final = "sessionID"
+"""In the `_meta` of a request: the session that it comes from, by the name that opencode has for
+it. It is right over every transport, and for a server that several sessions share."""
 PAGES_ASKED: Final = 3
 """Pages that the person is asked to open before one call."""
 
@@ -69,7 +73,10 @@ class Calls:
         try:
             async with self._open.begin(CALL_S, host):
                 result, anew = await self._answer(
-                    client, lambda over: over.read_resource(uri, cache_mode="bypass")
+                    client,
+                    lambda over: over.read_resource(
+                        uri, meta=_from(host.session_id), cache_mode="bypass"
+                    ),
                 )
         except Exception as error:
             raise self._connection.failure(f"Reading {uri:.200}", error) from error
@@ -77,9 +84,9 @@ class Calls:
         output = ToolOutput(blocks or [text_block("(no content)")])
         return output.with_lines([_ANEW.format(self._server)]) if anew else output
 
-    async def prompt_text(self, prompt: McpPrompt, arguments: str) -> str:
-        """The text of a prompt with what was typed for its arguments: a word for each, the last
-        one gets the rest. Raises ToolError."""
+    async def prompt_text(self, prompt: McpPrompt, arguments: str, session_id: str) -> str:
+        """The text of a prompt with what was typed for its arguments in a session: a word for each,
+        the last one gets the rest. Raises ToolError."""
         words = arguments.split(maxsplit=max(0, len(prompt.arguments) - 1))
         given = dict(zip((name for name, _ in prompt.arguments), words, strict=False))
         if missing := [name for name, must in prompt.arguments if must and name not in given]:
@@ -88,7 +95,7 @@ class Calls:
         try:
             async with asyncio.timeout(CALL_S):
                 result, _ = await self._answer(
-                    client, lambda over: over.get_prompt(prompt.name, given)
+                    client, lambda over: over.get_prompt(prompt.name, given, meta=_from(session_id))
                 )
         except Exception as error:
             raise self._connection.failure(f"The prompt {prompt.name:.200}", error) from error
@@ -115,7 +122,12 @@ class Calls:
         try:
             result, anew = await self._answer(
                 client,
-                lambda over: over.call_tool(tool, arguments, progress_callback=report_progress),
+                lambda over: over.call_tool(
+                    tool,
+                    arguments,
+                    progress_callback=report_progress,
+                    meta=_from(call.host.session_id),
+                ),
             )
             output = tool_output(result, self.promised.get(tool))
             return output.with_lines([_ANEW.format(self._server)]) if anew else output
@@ -155,3 +167,8 @@ class Calls:
             "Ask whether they are done, then call the tool again."
         )
         return ToolOutput.text(text, is_error=True, summary="a page was opened")
+
+
+def _from(session_id: str) -> RequestParamsMeta:
+    """Return the `_meta` of a request, which names the session that it comes from."""
+    return cast("RequestParamsMeta", {SESSION_KEY: session_id})

@@ -22,7 +22,7 @@ from tui.core.config import McpServer, Url
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import ToolError
 from tui.core.private_files import private_dir
-from tui.core.redaction import child_environment, mask
+from tui.core.redaction import SESSION_VARIABLE, child_environment, mask, session_variables
 from tui.core.variables import expand
 from tui.tools.mcp import openings
 
@@ -54,7 +54,8 @@ _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 class Endpoint:
     """The means to start or reach one server. `environment` is what its process gets, the usual one
     if it is None; its command is started in the `sandbox`, where the settings want that; `vault`
-    keeps the tokens of the person's sign-in; `cache` is the folder for what is remembered of it."""
+    keeps the tokens of the person's sign-in; `cache` is the folder for what is remembered of it.
+    `session` is the id of the session that starts it, "" for one that several share."""
 
     name: str
     config: McpServer
@@ -64,6 +65,7 @@ class Endpoint:
     sandbox: ServerSandbox | None = None
     vault: TokenVault | None = None
     cache: Path | None = None
+    session: str = ""
     _log_begin: int = field(default=0, init=False)
     """Where its log began when it was started last."""
     _with_initialize: bool = field(default=False, init=False)
@@ -84,7 +86,7 @@ class Endpoint:
         """The address to sign in to, the client, and what keeps the tokens. Raises ToolError."""
         from tui.tools.mcp.token_store import SignInPlace  # noqa: PLC0415 - it loads the SDK
 
-        config = with_variables(self.config, os.environ)
+        config = self._filled()
         if not config.url or self.vault is None:
             raise ToolError(f"The MCP server {self.name} has no address to sign in to.")
         return SignInPlace(
@@ -98,7 +100,7 @@ class Endpoint:
 
     async def sign_in_check(self) -> SignInCheck | None:
         """Return what signs the requests to an address; None for a process. Raises ToolError."""
-        if not with_variables(self.config, os.environ).url:
+        if not self._filled().url:
             return None
         from tui.tools.mcp.oauth import SignInCheck  # noqa: PLC0415 - it loads the SDK
 
@@ -123,7 +125,7 @@ class Endpoint:
         """Start or reach it. Raises ToolError, and OSError where it cannot be started."""
         from tui.tools.mcp.transport import open_address, open_process  # noqa: PLC0415 - 0.6 s
 
-        config = with_variables(self.config, os.environ)
+        config = self._filled()
         if config.url:
             sse = config.type == "sse"
             async with open_address(
@@ -132,7 +134,7 @@ class Endpoint:
                 yield streams
             return
         environment = child_environment() if self.environment is None else dict(self.environment)
-        environment |= config.env
+        environment |= session_variables(self.session) | config.env
         command: Sequence[str] = config.words
         with await asyncio.to_thread(_open_log, self.log_file) as words:
             self._log_begin = words.tell()
@@ -144,6 +146,11 @@ class Endpoint:
                 command, asked, env=environment, cwd=self.cwd, errors=words
             ) as streams:
                 yield streams
+
+    def _filled(self) -> McpServer:
+        """Return the configuration with the values of the variables that it names: those of the
+        environment, and the session's id. Raises ToolError."""
+        return with_variables(self.config, {**os.environ, SESSION_VARIABLE: self.session})
 
     async def log_end(self, most: int) -> str:
         """The last `most` bytes of what it wrote to its standard error, or that it wrote none."""

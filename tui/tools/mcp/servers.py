@@ -41,12 +41,21 @@ class Servers:
         sandbox: ServerSandbox | None = None,
         vault: TokenVault | None = None,
         cache: Path | None = None,
+        session: str = "",
     ) -> None:
         self.patience_s = patience_s
         self._sandbox = sandbox
         self.all = tuple(
             Server(
-                name, config, cwd, log_folder / _log_name(name), environment, sandbox, vault, cache
+                name,
+                config,
+                cwd,
+                log_folder / _log_name(name),
+                environment,
+                sandbox,
+                vault,
+                cache,
+                session,
             )
             for name, config in sorted(configured.items())
         )

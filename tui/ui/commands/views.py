@@ -374,7 +374,9 @@ async def doctor(frontend: ScreenFrontend, _: str) -> None:
 
     services, agent = frontend.services, frontend.conversation.agent
     model = agent.models.current if agent else ""
-    subject = checks.Subject.of(services.workspace, services.folders, os.environ, model=model)
+    subject = checks.Subject.of(
+        services.workspace, services.folders, os.environ, model=model, bare=services.bare
+    )
     frontend.app.push_screen(DoctorScreen(asyncio.to_thread(checks.examine, subject)))
 
 

@@ -32,7 +32,7 @@ from tui.ui.widgets.notices import NoticeText
 Request: TypeAlias = GiveAnswer | StopTurn
 
 TRIES: Final = 3
-"""How often a request is sent before its line counts as gone."""
+"""Times that a request is sent before its line counts as gone."""
 AGAIN_S: Final = 1.0
 """Seconds before a line that was cut is opened again."""
 PATIENCE_S: Final = 30.0

@@ -53,7 +53,17 @@ _ALL = 1 << 30
 """More characters than a line can have: nothing was pasted."""
 
 SUBCOMMANDS = (
-    *("run", "replay", "work", "cluster", "sessions", "bisect", "import-settings", "blame"),
+    *(
+        "run",
+        "replay",
+        "review",
+        "work",
+        "cluster",
+        "sessions",
+        "bisect",
+        "import-settings",
+        "blame",
+    ),
     *("usage", "report", "rescue", "mcp", "plugin", "acp", "ps", "attach", "logs", "stop"),
     *("desk", "serve", "doctor", "self-test", "tour", "drill", "help", "completion", "schema"),
 )

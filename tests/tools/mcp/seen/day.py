@@ -42,7 +42,7 @@ async def _take(server: Server, step: Sequence[Any], host: FakeHost) -> dict[str
             prompt = next((one for one in server.prompts if one.name == name), None)
             if prompt is None:
                 raise ToolError(f"There is no prompt {name}.")
-            return {"text": await server.calls.prompt_text(prompt, arguments)}
+            return {"text": await server.calls.prompt_text(prompt, arguments, host.session_id)}
         case ["cancel", str(tool), arguments]:
             begun = asyncio.Event()
             told = FakeHost(on_output=begun.set)

@@ -1,0 +1,239 @@
+"""The configuration of `--bare`: what can be read of the person's file, without all that runs
+programs, and of a folder only what forbids or asks.
+
+A broken file must not keep anybody out, and must not take a wall away: if rules are lost with it,
+every call asks; if the server's address is, no other one is asked in its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+from tui.core.dataclass import dataclass, field
+from tui.core.errors import ConfigError, UsageError
+from tui.core.files import read_small
+from tui.core.late_pattern import late_pattern
+from tui.core.messages import list_of
+from tui.core.paths import Folders, shorten
+from tui.core.toml_files import parse_toml
+from tui.settings import layers
+from tui.settings.layers import IgnoredSetting, LoadedSettings, SettingsLayer, Table
+from tui.settings.validation import check, dotted
+
+_PROGRAMS: Final = ("mcp", "status", "background", "output_style", "diagnostics")
+"""Settings that start programs of the person's own, or name files that are read."""
+_WALLS: Final = "permissions"
+_EVERY_TOOL: Final = "*"
+_HEADER = late_pattern(r"^[ \t]*\[[^\n]*$", re.MULTILINE)
+_LINES_MAX: Final = 2000
+"""Lines of a broken part that are read one by one."""
+_VALUE_LINES_MAX: Final = 40
+"""Lines that one value of a broken part may have."""
+
+
+@dataclass(slots=True)
+class Salvaged:
+    """The settings that could be read of a file: `lost` are lines that could not, and the texts of
+    values that aren't allowed; `ignored` says the same to a person."""
+
+    table: Table = field(default_factory=dict[str, Any])
+    lost: list[str] = field(default_factory=list[str])
+    ignored: list[IgnoredSetting] = field(default_factory=list[IgnoredSetting])
+
+    def names(self, word: str) -> bool:
+        """True if something was lost that may have set a key of this name."""
+        return any(word in text for text in self.lost)
+
+
+def load(
+    *,
+    folders: Folders,
+    workspace: Path,
+    env: Mapping[str, str],
+    overrides: Table,
+    asks_server: bool,
+    elevated: bool,
+) -> LoadedSettings:
+    """Read, merge and check the layers, as `layers.load`. Blocks briefly.
+
+    Raises ConfigError where the file may name a server, that can't be read, and `asks_server`;
+    UsageError where rules were lost and the session would be `elevated`.
+    """
+    file, project = folders.config_file, layers.project_file(workspace)
+    own, brought = salvage(file), salvage(project)
+    if asks_server and own.names("base_url") and not {"base_url"} & own.table.keys():
+        _require_server(file, env, own)
+    table = {key: value for key, value in own.table.items() if key not in _PROGRAMS}
+    table["diagnostics"] = {"mode": "off"}
+    walls: Table = {}
+    for one in (own, brought):
+        if one.names("redact"):
+            walls["redact"] = "record"
+        if one.names(_WALLS):
+            walls[_WALLS] = {"ask": [_EVERY_TOOL]}
+    if _WALLS in walls and elevated:
+        raise UsageError(
+            "--yolo with --bare needs your deny rules, and they can't all be read.",
+            hint=f"Mend the file first, or leave out --yolo: {own.ignored[0].reason}"
+            if own.ignored
+            else "Mend this folder's config.toml first, or leave out --yolo.",
+        )
+    ignored = [*own.ignored, *brought.ignored]
+    if _WALLS in walls:
+        broken = file if own.names(_WALLS) else project
+        why = "not all of its rules can be read, so every call asks"
+        ignored.append(IgnoredSetting(broken, f"{_WALLS}.allow", why))
+    claude = [*layers.claude_rules(workspace, ignored)]
+    return layers.merge(
+        (
+            SettingsLayer("user", shorten(file), table),
+            SettingsLayer("project", shorten(project), _tightening(brought.table)),
+            *claude,
+            SettingsLayer("user", "--bare", walls),
+            *layers.from_environment(env),
+            SettingsLayer("command line", "command line", overrides),
+        ),
+        tuple(ignored),
+    )
+
+
+def salvage(file: Path) -> Salvaged:
+    """Read what can be read of a configuration file, and say what can't. Blocks; never raises."""
+    found = Salvaged()
+    try:
+        data, _ = read_small(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return found
+    except OSError as error:
+        found.lost.append("base_url permissions redact")  # it may set any of them
+        why = f"it can't be read: {error.strerror or error}"
+        found.ignored.append(IgnoredSetting(file, "all of it", why))
+        return found
+    try:
+        table = layers.parse(data, file)
+    except ConfigError as error:
+        parts = _in_parts(data.decode("utf-8-sig", errors="replace"), found.lost)
+        # a line may have been within quotes: nothing of it makes things looser
+        table = {key: parts[key] for key in parts.keys() - {_WALLS, "sandbox"}}
+        table |= _tightening(parts)
+        _ignore(found, file, "the lines that can't be read", error)
+    found.table = _valid(table, file, found)
+    return found
+
+
+def _ignore(found: Salvaged, file: Path, what: str, error: ConfigError) -> None:
+    where = f"{shorten(file)}: " + (f"{error.key}: " if error.key else "")
+    why = error.message.removeprefix(where).rstrip(".")
+    found.ignored.append(IgnoredSetting(file, what, f"it {why}" if why.startswith("is") else why))
+
+
+def _in_parts(text: str, lost: list[str]) -> Table:
+    """Parse the parts of a text that isn't TOML, each from one header to the next; what can't be
+    read of it is added to `lost`."""
+    starts = [0, *(found.start() for found in _HEADER.finditer(text))]
+    ends = [*starts[1:], len(text)]
+    table: Table = {}
+    for start, end in zip(starts, ends, strict=True):
+        part = text[start:end]
+        try:
+            table = layers.joined(table, parse_toml(part))
+        except ValueError:
+            for read in _by_lines(part, lost):
+                table = layers.joined(table, read)
+    return table
+
+
+def _by_lines(part: str, lost: list[str]) -> Iterator[Table]:
+    """Yield what can be read of a broken part, value by value."""
+    lines = part.splitlines()
+    lost += lines[_LINES_MAX:]
+    del lines[_LINES_MAX:]
+    header = lines.pop(0) if lines and _HEADER.match(lines[0]) else ""
+    at = 0
+    while at < len(lines):
+        read = next(_values(header, lines, at), None)
+        if read is None:
+            lost.append(f"{header}\n{lines[at]}")
+            at += 1
+        else:
+            table, at = read
+            yield table
+
+
+def _values(header: str, lines: list[str], at: int) -> Iterator[tuple[Table, int]]:
+    """Yield the readings of one value that begins at a line, with the line behind it."""
+    for end in range(at + 1, min(at + _VALUE_LINES_MAX, len(lines)) + 1):
+        try:
+            yield parse_toml("\n".join([header, *lines[at:end]])), end
+        except ValueError:
+            continue
+
+
+def _valid(table: Table, file: Path, found: Salvaged) -> Table:
+    """Return the settings of a table that are allowed; the others are added to what was lost."""
+    kept: Table = {}
+    for path in layers.keys_of(table):
+        value = layers.value_of(table, path)
+        one = _setting(path, value)
+        if _allowed(one, file, found):
+            kept = layers.joined(kept, one)
+        elif path[0] == _WALLS:  # one wrong rule doesn't take the others along
+            for entry in list_of(value):
+                rule = _setting(path, [entry])
+                kept = layers.joined(kept, rule) if _allowed(rule, file, None) else kept
+    while True:  # what is wrong with several together
+        try:
+            check(kept, kept, shorten(file))
+        except ConfigError as error:
+            section = error.key.partition(".")[0]
+            if section not in kept:
+                return {}
+            kept = {key: value for key, value in kept.items() if key != section}
+            found.lost.append(section)
+            _ignore(found, file, section, error)
+        else:
+            return kept
+
+
+def _allowed(table: Table, file: Path, found: Salvaged | None) -> bool:
+    """True if a setting is allowed; else it is added to what was lost."""
+    try:
+        check(table, table, shorten(file))
+    except ConfigError as error:
+        if found is not None:
+            found.lost.append(dotted(next(layers.keys_of(table))))
+            _ignore(found, file, error.key, error)
+        return False
+    return True
+
+
+def _setting(path: tuple[str, ...], value: object) -> Table:
+    return {path[0]: {path[1]: value}} if path[1:] else {path[0]: value}
+
+
+def _tightening(table: Table) -> Table:
+    """The settings of a folder that make things stricter."""
+    rules = table.get(_WALLS)
+    kept: Table = {}
+    if isinstance(rules, dict):
+        named = cast("Table", rules)
+        kept[_WALLS] = {kind: named[kind] for kind in ("ask", "deny") if kind in named}
+    if table.get("redact") == "record":
+        kept["redact"] = "record"
+    return kept
+
+
+def _require_server(file: Path, env: Mapping[str, str], own: Salvaged) -> None:
+    """Raise ConfigError unless the environment names the server."""
+    if env.get("ANTHROPIC_BASE_URL", "").strip():
+        return
+    why = own.ignored[0].reason if own.ignored else "it can't be read"
+    raise ConfigError(
+        shorten(file),
+        "",
+        f"may name the server, but {why}.",
+        hint="Mend it, or set ANTHROPIC_BASE_URL: https://api.anthropic.com is Anthropic's own.",
+    )
