@@ -168,6 +168,7 @@ class AgentModels:
         *,
         server: str,
         first_party: bool,
+        lacks: frozenset[str],
         cache_life: CacheLife,
     ) -> Sequence[Fact]:
         """Ask through another provider. Raises RuntimeError while a turn runs."""
@@ -176,6 +177,7 @@ class AgentModels:
         link.provider, link.direct = self._with_fallbacks(provider), provider
         link.small_model = small_model
         link.server, link.first_party, link.cache_life = server, first_party, cache_life
+        link.lacks = lacks
         changes = self.use(info)
         self.close()
         self.load()

@@ -19,6 +19,7 @@ from tui.agent.model_access import (
     agent_model,
     cache_life,
     is_first_party,
+    lacks_of,
     listed_model,
     make_provider,
     server_name,
@@ -122,6 +123,7 @@ def make_agent(
                 max_wait_s=launch.max_wait_s,
                 server=server_name(launch),
                 first_party=is_first_party(launch),
+                lacks=lacks_of(launch),
                 cache_life=cache_life(launch),
                 find_model=lambda name: agent_model(launch, name),
             ),
@@ -185,6 +187,7 @@ async def reconnect(agent: Agent, launch: Launch, clock: Clock) -> Sequence[Fact
         await asyncio.to_thread(small_model_of, launch),
         server=server,
         first_party=is_first_party(launch),
+        lacks=lacks_of(launch),
         cache_life=cache_life(launch),
     )
 

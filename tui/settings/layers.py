@@ -19,7 +19,7 @@ import msgspec
 
 from tui.core import claude_names
 from tui.core.config import Config
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import ConfigError
 from tui.core.files import read_small
 from tui.core.json_files import parse_json
@@ -38,8 +38,11 @@ Allows: TypeAlias = Callable[[str, object], bool]
 value."""
 
 UNTRUSTED: Final = "you have not trusted it"
+YOURS: Final = "only your own settings choose a cloud account"
 _TIGHTENING = {("permissions", "ask"), ("permissions", "deny")}
 _ONE_BY_ONE = {("permissions", "allow"), ("permissions", "auto_grant")}
+_ACCOUNT = {("provider", key) for key in ("kind", "region", "project", "resource", "profile")}
+"""The keys that say which account pays and where prompts go: a folder never sets them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,22 +110,37 @@ def load(
     trusted, ignored = _trusted_part(project, brought, allows)
     own = read(user)
     servers, left_out = _trusted_servers(workspace, object_of(own.get("mcp")), allows)
-    address = env.get("ANTHROPIC_BASE_URL", "").strip()
-    from_env: Table = {"base_url": address} if address else {}
     engine = env.get("HOLDFAST_SANDBOX", "").strip()
     confined: Table = {"sandbox": {"engine": engine}} if engine else {}
     left = list[IgnoredSetting]()
     claude = [*_claude_rules(workspace, left)]
-    layers = (
-        SettingsLayer("project", shorten(mcp_json.path_of(workspace)), servers),
-        SettingsLayer("user", shorten(user), own),
-        SettingsLayer("project", shorten(project), trusted),
-        *claude,
-        SettingsLayer("environment", "ANTHROPIC_BASE_URL (environment)", from_env),
-        SettingsLayer("environment", "HOLDFAST_SANDBOX (environment)", confined),
-        SettingsLayer("command line", "command line", overrides),
-    )
-    return merge(layers, (*ignored, *left_out, *left))
+
+    def in_order(variable: str) -> tuple[SettingsLayer, ...]:
+        address = env.get(variable, "").strip()
+        from_env: Table = {"base_url": address} if address else {}
+        return (
+            SettingsLayer("project", shorten(mcp_json.path_of(workspace)), servers),
+            SettingsLayer("user", shorten(user), own),
+            SettingsLayer("project", shorten(project), trusted),
+            *claude,
+            SettingsLayer("environment", f"{variable} (environment)", from_env),
+            SettingsLayer("environment", "HOLDFAST_SANDBOX (environment)", confined),
+            SettingsLayer("command line", "command line", overrides),
+        )
+
+    loaded = merge(in_order("ANTHROPIC_BASE_URL"), (*ignored, *left_out, *left))
+    if loaded.config.provider.kind == "anthropic":
+        return loaded
+    from tui.core.clouds import CLOUDS, access_of, regional_prices  # noqa: PLC0415 - few have one
+
+    if "base_url" in trusted:  # requests to a cloud are signed by the person's account
+        del trusted["base_url"]
+        ignored = (*ignored, IgnoredSetting(project, "base_url", YOURS))
+    cloud = CLOUDS[loaded.config.provider.kind]
+    loaded = merge(in_order(cloud.address_variable), (*ignored, *left_out, *left))
+    access = access_of(loaded.config, env)
+    prices = (regional_prices(access) if access else {}) | loaded.config.prices
+    return replace(loaded, config=msgspec.structs.replace(loaded.config, prices=prices))
 
 
 def _claude_rules(workspace: Path, ignored: list[IgnoredSetting]) -> Iterator[SettingsLayer]:
@@ -228,7 +246,7 @@ def brought_settings(brought: Table) -> Iterator[BroughtSetting]:
     """The settings of a folder's own file that need trust."""
     for path in _keys(brought):
         value = _value(brought, path)
-        if path in _TIGHTENING or (path == ("redact",) and value == "record"):
+        if path in _TIGHTENING | _ACCOUNT or (path == ("redact",) and value == "record"):
             continue
         if path in _ONE_BY_ONE and isinstance(value, list):
             for entry in cast("list[object]", value):
@@ -267,6 +285,8 @@ def _trusted_part(
     trusted: Table = {}
     for path in _keys(brought):
         value = _value(brought, path)
+        if path in _ACCOUNT:
+            continue
         untrusted = [one.value for one in left_out if one.path == path]
         if path in _ONE_BY_ONE and isinstance(value, list):
             value = [entry for entry in cast("list[object]", value) if entry not in untrusted]
@@ -275,7 +295,11 @@ def _trusted_part(
         target = trusted.setdefault(path[0], {}) if path[1:] else trusted
         target[path[-1]] = value
     keys = dict.fromkeys(dotted(one.path) for one in left_out)
-    return trusted, tuple(IgnoredSetting(file, key, UNTRUSTED) for key in keys)
+    ignored = [IgnoredSetting(file, key, UNTRUSTED) for key in keys]
+    ignored += [
+        IgnoredSetting(file, dotted(path), YOURS) for path in _keys(brought) if path in _ACCOUNT
+    ]
+    return trusted, tuple(ignored)
 
 
 def _value(table: Table, path: tuple[str, ...]) -> object:
