@@ -6,9 +6,9 @@ of their platform, and answer in its format. What is in the request, the strict 
 
 Bedrock has two forms: InvokeModel, with the model in the path and Amazon's event stream, and the
 Messages API below `/anthropic`. The signature is recomputed by botocore's own signer; Google's
-tokens come from a token endpoint that checks the assertion of a service account; Foundry takes a key
-or a token of Entra's. `python -m tests.support.clouds KIND --port N` serves what the prompt spells
-out, as `tests.desk.real.model` does; FAULT on a line of its own plays a fault of the cloud.
+tokens come from a token endpoint that checks the assertion of a service account; Foundry takes a
+key or a token of Entra's. `python -m tests.support.clouds KIND --port N` serves what the prompt
+spells out, as `tests.desk.real.model` does; a line on its input plays a fault of the cloud.
 """
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ FAULTS: Final[Mapping[str, Json]] = {
     "no-deployment": {
         "status": 404,
         "azure": "DeploymentNotFound",
-        "text": "The API deployment for this resource does not exist. If you created the deployment "
-        "within the last 5 minutes, please wait a moment and try again.",
+        "text": "The API deployment for this resource does not exist. If you created the "
+        "deployment within the last 5 minutes, please wait a moment and try again.",
     },
     "model-error": {
         "status": 424,
@@ -228,7 +228,7 @@ def signature_problem(seen: SeenRequest, *, service: str, region: str, secret: s
     query = f"?{seen.query}" if seen.query else ""
     url = f"http://{seen.headers['host']}{seen.path}{query}"
     headers = {name: seen.headers[name] for name in signed}
-    request = AWSRequest(method=seen.method, url=url, headers=headers, data=seen.raw)
+    request: Any = AWSRequest(method=seen.method, url=url, headers=headers, data=seen.raw)
     request.context["timestamp"] = stamp
     signer: Any = SigV4Auth(Credentials(ACCESS_KEY, secret), service, region)
     text = signer.string_to_sign(request, signer.canonical_request(request))
@@ -302,7 +302,8 @@ class CloudServer(LoopbackServer):
         secret: str = SECRET_KEY,
     ) -> None:
         super().__init__(script, port=port)
-        self.kind, self.region, self.secret = kind, region, secret
+        self.kind: Final[Kind] = kind
+        self.region, self.secret = region, secret
         self.account = ServiceAccount() if kind == "vertex" else None
         self.tokens_given = 0
         self.refused: list[str] = []
@@ -338,7 +339,7 @@ class CloudServer(LoopbackServer):
                 )
             case "vertex":
                 return "" if bearer == GOOGLE_TOKEN else f"token {bearer!r}"
-            case "foundry":
+            case _:
                 keys = {seen.headers.get("api-key"), seen.headers.get("x-api-key")}
                 if bearer:
                     return "" if bearer == ENTRA_TOKEN else f"token {bearer!r}"

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from tui.core.clouds import BEDROCK, VERTEX, Cloud, CloudAccess
 from tui.core.errors import CredentialsError
@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 
 _GOOGLE_SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 _AZURE_SCOPE: Final = "https://ai.azure.com/.default"
-_LIBRARIES: Final = frozenset({"botocore", "google", "azure"})
+_LIBRARIES: Final[Mapping[str, str]] = {
+    "botocore.exceptions": "BotoCoreError",
+    "google.auth.exceptions": "GoogleAuthError",
+    "azure.core.exceptions": "AzureError",
+}
+"""The modules of the errors that signing raises, and what they all are."""
+_Options: TypeAlias = Callable[[str], Mapping[str, Any]]
+_Clients: TypeAlias = dict[bool, object]
 _UNSIGNED: Final = "Could not resolve "
 """The beginning of what the SDK says where a chain has nothing."""
 
@@ -34,36 +41,36 @@ def make_clients(
     """Sign in, and make the clients of a cloud: True is that for the Messages API, False Bedrock's
     for InvokeModel. `options` makes the arguments that all clients share, for an address. Blocks;
     raises CredentialsError, ImportError."""
-    sign_in = {"bedrock": _bedrock, "vertex": _vertex, "foundry": _foundry}[access.cloud.kind]
+    signer, make = sign_in(access), _MADE_BY[access.cloud.kind]
+    # Each has the methods of the API's own client that are used.
+    return cast("dict[bool, AsyncAnthropic]", make(access, signer, options))
+
+
+def sign_in(access: CloudAccess) -> dict[str, Any]:
+    """Sign in by a cloud's own chain of credentials. Returns the arguments by which its client
+    signs. Blocks, on the network too; raises CredentialsError, ImportError."""
     try:
-        made = sign_in(access, options)
+        return _SIGNED_BY[access.cloud.kind](access)
     except Exception as error:
         if (why := unsigned(error)) is None:
             raise
         raise CredentialsError(no_sign_in(access.cloud, why), hint=sign_in_hint(access)) from error
-    # Each has the methods of the API's own client that are used.
-    return cast("dict[bool, AsyncAnthropic]", made)
 
 
 def unsigned(error: BaseException) -> str | None:
     """Return why a request could not be signed, in one line of the cloud's library; None for any
     other error."""
-    libraries = {base.__module__.partition(".")[0] for base in type(error).__mro__}
+    modules = {base.__module__ for base in type(error).__mro__}
     first: object = error.args[0] if error.args else ""  # google-auth adds the answer's body
     text = " ".join((first if isinstance(first, str) else str(error)).split("\n")[0].split())
-    if libraries & _LIBRARIES:
+    if modules & _LIBRARIES.keys():
         return text or type(error).__name__
     return text if isinstance(error, RuntimeError) and text.startswith(_UNSIGNED) else None
 
 
 def failures() -> tuple[type[Exception], ...]:
     """The exceptions of the libraries that are loaded."""
-    names = (
-        ("botocore.exceptions", "BotoCoreError"),
-        ("google.auth.exceptions", "GoogleAuthError"),
-        ("azure.core.exceptions", "AzureError"),
-    )
-    loaded = [(sys.modules[module], name) for module, name in names if module in sys.modules]
+    loaded = [(sys.modules[one], name) for one, name in _LIBRARIES.items() if one in sys.modules]
     return (BadEventStreamError, *(getattr(module, name) for module, name in loaded))
 
 
@@ -84,78 +91,37 @@ def sign_in_hint(access: CloudAccess) -> str:
     return f"Run `{login}`, or set ANTHROPIC_FOUNDRY_API_KEY."
 
 
-def _bedrock(
-    access: CloudAccess, options: Callable[[str], Mapping[str, Any]]
-) -> dict[bool, object]:
-    from anthropic.lib.bedrock import (  # noqa: PLC0415 - a second; only where it is used
-        AsyncAnthropicBedrock,
-        AsyncAnthropicBedrockMantle,
-    )
-
-    import_module("botocore.eventstream")
-    signer: dict[str, str] = {}
-    if not os.environ.get("AWS_BEARER_TOKEN_BEDROCK"):
-        boto3: Any = import_module("boto3")
-        if access.profile:
-            signer = {"aws_profile": access.profile}
-        session = boto3.Session(profile_name=access.profile or None, region_name=access.region)
-        if (credentials := session.get_credentials()) is None:
-            raise RuntimeError(f"{_UNSIGNED}AWS credentials")
-        credentials.get_frozen_credentials()
-    return {
-        True: AsyncAnthropicBedrockMantle(
-            aws_region=access.region,
-            base_url=access.messages_address,
-            **signer,
-            **options(access.messages_address),
-        ),
-        False: AsyncAnthropicBedrock(
-            aws_region=access.region,
-            base_url=access.address,
-            **signer,
-            **options(access.address),
-        ),
-    }
+def _sign_in_to_bedrock(access: CloudAccess) -> dict[str, Any]:
+    if os.environ.get("AWS_BEARER_TOKEN_BEDROCK"):
+        return {}  # the client takes it
+    boto3: Any = import_module("boto3")
+    session = boto3.Session(profile_name=access.profile or None, region_name=access.region)
+    if (credentials := session.get_credentials()) is None:
+        raise RuntimeError(f"{_UNSIGNED}AWS credentials")
+    credentials.get_frozen_credentials()
+    return {"aws_profile": access.profile} if access.profile else {}
 
 
-def _vertex(access: CloudAccess, options: Callable[[str], Mapping[str, Any]]) -> dict[bool, object]:
-    from anthropic.lib.vertex import AsyncAnthropicVertex  # noqa: PLC0415 - as above
-
+def _sign_in_to_google(access: CloudAccess) -> dict[str, Any]:
     auth: Any = import_module("google.auth")
     transport: Any = import_module("google.auth.transport.requests")
     credentials, found = auth.default(scopes=[_GOOGLE_SCOPE])
     credentials.refresh(transport.Request())
-    project = access.project or found
-    if not project:
+    if not (project := access.project or found):
         raise CredentialsError(
             "No Google Cloud project is set.",
             hint="Set project under [provider] in config.toml, or ANTHROPIC_VERTEX_PROJECT_ID.",
         )
-    client = AsyncAnthropicVertex(
-        region=access.region,
-        project_id=project,
-        credentials=credentials,
-        base_url=access.address,
-        **options(access.address),
-    )
-    return {True: client}
+    return {"credentials": credentials, "project_id": project}
 
 
-def _foundry(
-    access: CloudAccess, options: Callable[[str], Mapping[str, Any]]
-) -> dict[bool, object]:
-    from anthropic.lib.foundry import AsyncAnthropicFoundry  # noqa: PLC0415 - as above
-
-    signer: dict[str, Any] = {}
-    if not os.environ.get("ANTHROPIC_FOUNDRY_API_KEY"):
-        identity: Any = import_module("azure.identity")
-        provider = identity.get_bearer_token_provider(
-            identity.DefaultAzureCredential(), _AZURE_SCOPE
-        )
-        provider()
-        signer = {"azure_ad_token_provider": _in_thread(provider)}
-    client = AsyncAnthropicFoundry(base_url=access.address, **signer, **options(access.address))
-    return {True: client}
+def _sign_in_to_foundry(_: CloudAccess) -> dict[str, Any]:
+    if os.environ.get("ANTHROPIC_FOUNDRY_API_KEY"):
+        return {}  # the client takes it
+    identity: Any = import_module("azure.identity")
+    provider = identity.get_bearer_token_provider(identity.DefaultAzureCredential(), _AZURE_SCOPE)
+    provider()
+    return {"azure_ad_token_provider": _in_thread(provider)}
 
 
 def _in_thread(provider: Callable[[], str]) -> Callable[[], Awaitable[str]]:
@@ -165,3 +131,45 @@ def _in_thread(provider: Callable[[], str]) -> Callable[[], Awaitable[str]]:
         return await asyncio.to_thread(provider)
 
     return token
+
+
+def _bedrock(access: CloudAccess, signer: Mapping[str, Any], options: _Options) -> _Clients:
+    from anthropic.lib.bedrock import (  # noqa: PLC0415 - a second; only where it is used
+        AsyncAnthropicBedrock,
+        AsyncAnthropicBedrockMantle,
+    )
+
+    import_module("botocore.eventstream")
+    shared = {"aws_region": access.region, **signer}
+    at, messages_at = access.address, access.messages_address
+    return {
+        True: AsyncAnthropicBedrockMantle(base_url=messages_at, **shared, **options(messages_at)),
+        False: AsyncAnthropicBedrock(base_url=at, **shared, **options(at)),
+    }
+
+
+def _google(access: CloudAccess, signer: Mapping[str, Any], options: _Options) -> _Clients:
+    from anthropic.lib.vertex import AsyncAnthropicVertex  # noqa: PLC0415 - as above
+
+    at = access.address
+    return {True: AsyncAnthropicVertex(region=access.region, base_url=at, **signer, **options(at))}
+
+
+def _foundry(access: CloudAccess, signer: Mapping[str, Any], options: _Options) -> _Clients:
+    from anthropic.lib.foundry import AsyncAnthropicFoundry  # noqa: PLC0415 - as above
+
+    return {
+        True: AsyncAnthropicFoundry(base_url=access.address, **signer, **options(access.address))
+    }
+
+
+_SIGNED_BY: Final[Mapping[str, Callable[[CloudAccess], dict[str, Any]]]] = {
+    "bedrock": _sign_in_to_bedrock,
+    "vertex": _sign_in_to_google,
+    "foundry": _sign_in_to_foundry,
+}
+_MADE_BY: Final[Mapping[str, Callable[[CloudAccess, Mapping[str, Any], _Options], _Clients]]] = {
+    "bedrock": _bedrock,
+    "vertex": _google,
+    "foundry": _foundry,
+}

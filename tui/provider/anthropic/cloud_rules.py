@@ -30,8 +30,8 @@ CLOUD_RULES: Final[tuple[ErrorRule, ...]] = (
         types=frozenset({"ServiceQuotaExceededException"}),
         final=True,
     ),
-    # Google, 429 RESOURCE_EXHAUSTED: Quota exceeded for aiplatform.googleapis.com/… with base model:
-    # anthropic-claude-sonnet-4. Please submit a quota increase request. …
+    # Google, 429 RESOURCE_EXHAUSTED: Quota exceeded for aiplatform.googleapis.com/… with base
+    # model: anthropic-claude-sonnet-4. Please submit a quota increase request. …
     ErrorRule(
         error_class="rate_limit",
         headline="A quota of your project is reached",
@@ -61,8 +61,8 @@ CLOUD_RULES: Final[tuple[ErrorRule, ...]] = (
     ),
     # Bedrock, 400: The provided model identifier is invalid.
     # Bedrock, 404: Could not resolve the foundation model from the provided model identifier.
-    # Google, 404 NOT_FOUND: Publisher Model `projects/…/models/…` was not found or your project does
-    # not have access to it. …
+    # Google, 404 NOT_FOUND: Publisher Model `projects/…/models/…` was not found or your project
+    # does not have access to it. …
     ErrorRule(
         error_class="not_found",
         headline="{url} doesn't have {id}",
