@@ -137,6 +137,25 @@ async def test_an_aws_profile_signs(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert server.refused == []
 
 
+async def test_what_was_signed_in_meanwhile_counts_for_the_next_request(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "credentials"
+    lines = f"[default]\naws_access_key_id = {clouds.ACCESS_KEY}\naws_secret_access_key = "
+    file.write_text(f"{lines}expired\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
+    async with CloudServer("bedrock", {"turns": [{"text": "ok"}]}) as server:
+        access = access_to(server, {})
+        provider = AnthropicProvider(api_key=None, clock=ManualClock(), cloud=access)
+        for model in (OLD, NEW):
+            with pytest.raises(ProviderError, match="security token"):
+                await ask(provider, a_request(model=model))
+        file.write_text(f"{lines}{clouds.SECRET_KEY}\n")
+        done = await ask(provider, a_request(model=OLD))
+        await provider.aclose()
+    assert done.content == [{"type": "text", "text": "ok"}]
+
+
 async def test_google_asks_for_a_token_once(signed_in: Any) -> None:
     async with CloudServer("vertex", {"turns": [{"text": "1"}, {"text": "2"}]}) as server:
         provider = signed_in(server)

@@ -85,6 +85,11 @@ class AgentModels:
         return self._ctx.link.server
 
     @property
+    def takes_key(self) -> bool:
+        """True if a key signs the requests; a cloud signs by the person's account."""
+        return self._ctx.config.provider.kind == "anthropic"
+
+    @property
     def window(self) -> int:
         """The tokens that the model takes."""
         return self._ctx.link.model.window

@@ -157,10 +157,8 @@ def with_key(
     if launch.access.key or launch.access.sign_in or launch.access.practice:
         return launch
     if launch.access.cloud is not None:
-        try:
+        if launch.one_turn:  # on a screen, the first request says it, and can be sent again
             launch.access.cloud.check()
-        except CredentialsError as error:  # nothing that a person could enter would help
-            raise UsageError(error.message, hint=error.hint) from error
         return launch
     url, foreign = launch.config.base_url, launch.access.foreign_server
     credential = credentials.find_credential(os.environ, launch.folders, url, foreign=foreign)

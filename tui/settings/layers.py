@@ -131,13 +131,23 @@ def load(
     loaded = merge(in_order("ANTHROPIC_BASE_URL"), (*ignored, *left_out, *left))
     if loaded.config.provider.kind == "anthropic":
         return loaded
-    from tui.core.clouds import CLOUDS, access_of, regional_prices  # noqa: PLC0415 - few have one
+    from tui.core.clouds import CLOUDS  # noqa: PLC0415 - few have one
 
     if "base_url" in trusted:  # requests to a cloud are signed by the person's account
         del trusted["base_url"]
         ignored = (*ignored, IgnoredSetting(project, "base_url", YOURS))
     cloud = CLOUDS[loaded.config.provider.kind]
     loaded = merge(in_order(cloud.address_variable), (*ignored, *left_out, *left))
+    return with_regional_prices(loaded, env)
+
+
+def with_regional_prices(loaded: LoadedSettings, env: Mapping[str, str]) -> LoadedSettings:
+    """The settings with the prices of the cloud's endpoint that they choose, below the person's
+    own."""
+    if loaded.config.provider.kind == "anthropic":
+        return loaded
+    from tui.core.clouds import access_of, regional_prices  # noqa: PLC0415 - few have one
+
     access = access_of(loaded.config, env)
     prices = (regional_prices(access) if access else {}) | loaded.config.prices
     return replace(loaded, config=msgspec.structs.replace(loaded.config, prices=prices))

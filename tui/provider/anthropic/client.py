@@ -127,6 +127,8 @@ class AnthropicProvider:
         self._stall_s = stall_timeout_s
         self._window = context_window
         self._loading: asyncio.Task[dict[bool, AsyncAnthropic]] | None = None
+        self._past: list[asyncio.Task[dict[bool, AsyncAnthropic]]] = []
+        """Clients that a cloud refused; an answer may still come through one."""
         self._known: dict[str, tuple[ModelInfo, float]] = {}
         self._starts = ParallelStarts(clock)
 
@@ -241,13 +243,12 @@ class AnthropicProvider:
 
     async def aclose(self) -> None:
         """Close all connections, without waiting for an import that is under way."""
-        if self._loading is None or _failed(self._loading):
-            return
-        if self._loading.done():
-            for client in self._loading.result().values():
-                await client.close()
-        else:
-            self._loading.cancel()
+        for loading in filter(None, (self._loading, *self._past)):
+            if not loading.done():
+                loading.cancel()
+            elif not _failed(loading):
+                for client in loading.result().values():
+                    await client.close()
 
     async def _client(self, model: str = "") -> AsyncAnthropic:
         """The client for a model's requests; for those about no model, that of the server."""
@@ -270,6 +271,12 @@ class AnthropicProvider:
         # Shielded: if one caller is cancelled, the others still get the import.
         clients = await asyncio.shield(self._loading)
         return clients[self._cloud is None or self._cloud.takes_messages(model)]
+
+    def _sign_in_again(self) -> None:
+        """Let the next request sign in to the cloud anew: the person may do so meanwhile."""
+        if self._cloud is not None and self._loading is not None and self._loading.done():
+            self._past.append(self._loading)
+            self._loading = None
 
     def _address(self, model: str) -> str:
         """The address that a model's requests go to."""
@@ -308,6 +315,8 @@ class AnthropicProvider:
                     )
                 )
         except ProviderError as error:
+            if error.error_class == "auth":
+                self._sign_in_again()
             _with_feature(error, request)
             raise
         response = stream.response

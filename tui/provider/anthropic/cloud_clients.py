@@ -94,6 +94,10 @@ def sign_in_hint(access: CloudAccess) -> str:
 def _sign_in_to_bedrock(access: CloudAccess) -> dict[str, Any]:
     if os.environ.get("AWS_BEARER_TOKEN_BEDROCK"):
         return {}  # the client takes it
+    # The SDK keeps sessions, and they keep what a file said: it may have been written since.
+    signing: Any = import_module("anthropic.lib.aws._auth")
+    if (forget := getattr(getattr(signing, "_get_session", None), "cache_clear", None)) is not None:
+        forget()
     boto3: Any = import_module("boto3")
     session = boto3.Session(profile_name=access.profile or None, region_name=access.region)
     if (credentials := session.get_credentials()) is None:

@@ -53,8 +53,8 @@ CLOUD_RULES: Final[tuple[ErrorRule, ...]] = (
     ErrorRule(
         error_class="not_found",
         headline="{id} is only served through an inference profile",
-        hint="Put global., us. or eu. before its id (-m us.{id}), or set its id under"
-        " [provider.models] in config.toml.",
+        hint="Name one: the model's id with global., us. or eu. before it (-m), or an ARN as its"
+        " id under [provider.models] in config.toml.",
         statuses=frozenset({400}),
         text=words(r"on-demand throughput"),
         final=True,
