@@ -385,6 +385,22 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "pip install 'holdfast[vertex]'" in caught.value.hint
 
 
+class _NeverCopied(list[Any]):
+    def __deepcopy__(self, memo: object) -> None:
+        raise AssertionError("a message was copied")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_clouds_client_copies_no_messages(kind: Kind, signed_in: Any) -> None:
+    message = user("hello")
+    message["content"] = _NeverCopied(message["content"])
+    async with CloudServer(kind, {"turns": [{"text": "ok"}]}) as server:
+        provider = signed_in(server)
+        await ask(provider, a_request(message, model=OLD))
+        await provider.aclose()
+    assert server.entered[0]["messages"][0]["content"][0]["text"] == "hello"
+
+
 def test_the_server_s_own_encoding_is_amazons() -> None:
     from botocore.eventstream import EventStreamBuffer  # noqa: PLC0415
 

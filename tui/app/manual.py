@@ -14,8 +14,8 @@ TOPICS: Final = (
     "start", "prompt", "keys", "commands", "switching", "command-line", "permissions", "editing",
     "directives", "sessions", "desk", "background", "context", "requests", "memory", "errors",
     "tasks", "machines", "replay", "print-mode", "python", "claude", "editors", "events", "mcp",
-    "agents", "worktrees", "jobs", "skills", "plugins", "hooks", "web", "images", "configuration", "clouds",
-    "themes", "terminals", "plain", "practice", "files", "containers", "doctor",
+    "agents", "worktrees", "jobs", "skills", "plugins", "hooks", "web", "images", "configuration",
+    "clouds", "themes", "terminals", "plain", "practice", "files", "containers", "doctor",
 )  # fmt: skip
 """The names of the topics, in reading order: each is a file in `tui/manual`."""
 

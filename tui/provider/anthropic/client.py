@@ -292,6 +292,10 @@ class AnthropicProvider:
             given["model"] = self._cloud.id_of(request.model)
             if not self._cloud.takes_messages(request.model):
                 given["anthropic_version"] = _INVOKE_VERSION
+            shared = {
+                name: given[name] for name in ("messages", "system", "tools") if name in given
+            }
+            given |= {name: convert.Uncopied(value) for name, value in shared.items()}
         return given
 
     async def _open(
