@@ -32,6 +32,7 @@ from tui.app.options.parser import parse
 from tui.batch.events import BatchEvent, FromAgent
 from tui.batch.replay import suite
 from tui.cli import main
+from tui.core import clouds
 from tui.core.errors import ErrorClass
 from tui.core.facts import Alive, Fact
 from tui.core.keymap import DEFAULT_KEYS
@@ -204,6 +205,16 @@ def habit_command_rows() -> list[str]:
     return [row(name, ", ".join(by), here) for name, (by, here) in sorted(found.items())]
 
 
+def cloud_rows() -> list[str]:
+    """What each cloud has of what a server may have."""
+    every = clouds.CLOUDS.values()
+    has = [
+        row(words, *("no" if name in cloud.lacks else "yes" for cloud in every))
+        for name, words in clouds.FEATURES.items()
+    ]
+    return [*has, row("largest request", *(f"{cloud.request_mb} MB" for cloud in every))]
+
+
 @cache
 def tables() -> dict[str, list[str]]:
     """The rows of every table that is made from the program, by its name."""
@@ -218,6 +229,7 @@ def tables() -> dict[str, list[str]]:
         "events of run": run_event_rows(),
         **{f"habits: {name}": habit_rows(name) for name in habits.programs("keys")},
         "habits: commands": habit_command_rows(),
+        "clouds": cloud_rows(),
         "terminals": [row(*cells) for cells in limits()],
         **{f"keys: {title}": key_rows(keys) for title, keys in HELP},
     }

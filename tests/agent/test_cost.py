@@ -72,7 +72,7 @@ async def test_the_meter_tells_the_share_of_the_last_request_and_the_cost_of_the
     agent = make_agent(tmp_path, ScriptedProvider(), session=session, config=config)
     found = agent.spending()
     assert found.last.cache_share == 0.97
-    lines = list(Report("Status", list(status_rows(agent, tmp_path))).lines)
+    lines = list(Report("Status", list(status_rows(agent, tmp_path, Config()))).lines)
     assert lines[-2:] == ["cache    97 % of the last request", "cost     $0.0069"]
     await agent.close()
 

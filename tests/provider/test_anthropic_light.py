@@ -11,7 +11,7 @@ _LOAD = """
 import sys
 from tui.provider.anthropic.client_factory import load_client
 import asyncio
-client = asyncio.run(load_client("k", "http://127.0.0.1:9"))
+client = asyncio.run(load_client("k", "http://127.0.0.1:9"))[True]
 print(sum(name.startswith("anthropic.") for name in sys.modules))
 import anthropic
 import httpx2

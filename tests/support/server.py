@@ -119,12 +119,16 @@ class LoopbackServer:
                     await self._note(seen)
                     connection.watch(seen)
                     number_of = len(self.requests)
-                    await _Answer(self, connection, seen, number_of).give()
+                    await self.answer(connection, seen, number_of).give()
                     if connection.h11.our_state is not h11.DONE:
                         break
                     connection.h11.start_next_cycle()
         finally:
             await connection.close()
+
+    def answer(self, connection: Connection, seen: SeenRequest, number: int) -> Answer:
+        """What answers a request."""
+        return Answer(self, connection, seen, number)
 
     async def _note(self, seen: SeenRequest) -> None:
         self.requests.append(seen)
@@ -137,7 +141,7 @@ class LoopbackServer:
 
 
 @dataclass(slots=True)
-class _Answer:
+class Answer:
     """The answer to one request."""
 
     server: LoopbackServer

@@ -12,9 +12,11 @@ from tests.support.server_script import Json, Script
 
 
 @contextmanager
-def serving(script: Json | Script) -> Generator[LoopbackServer]:
-    """A server that plays a script while the block runs. `requests` may be read from outside."""
-    server, loop = LoopbackServer(script), asyncio.new_event_loop()
+def serving(script: Json | Script | LoopbackServer) -> Generator[LoopbackServer]:
+    """A server, or one that plays a script, while the block runs. `requests` may be read from
+    outside."""
+    server = script if isinstance(script, LoopbackServer) else LoopbackServer(script)
+    loop = asyncio.new_event_loop()
     thread = Thread(target=loop.run_forever, name="loopback server", daemon=True)
     thread.start()
     try:

@@ -85,6 +85,11 @@ class AgentModels:
         return self._ctx.link.server
 
     @property
+    def takes_key(self) -> bool:
+        """True if a key signs the requests; a cloud signs by the person's account."""
+        return self._ctx.config.provider.kind == "anthropic"
+
+    @property
     def window(self) -> int:
         """The tokens that the model takes."""
         return self._ctx.link.model.window
@@ -168,6 +173,7 @@ class AgentModels:
         *,
         server: str,
         first_party: bool,
+        lacks: frozenset[str],
         cache_life: CacheLife,
     ) -> Sequence[Fact]:
         """Ask through another provider. Raises RuntimeError while a turn runs."""
@@ -176,6 +182,7 @@ class AgentModels:
         link.provider, link.direct = self._with_fallbacks(provider), provider
         link.small_model = small_model
         link.server, link.first_party, link.cache_life = server, first_party, cache_life
+        link.lacks = lacks
         changes = self.use(info)
         self.close()
         self.load()

@@ -20,6 +20,7 @@ from tui.agent.model_access import (
     agent_model,
     cache_life,
     is_first_party,
+    lacks_of,
     listed_model,
     make_provider,
     server_name,
@@ -127,6 +128,7 @@ def make_agent(
                 max_wait_s=launch.max_wait_s,
                 server=server_name(launch),
                 first_party=is_first_party(launch),
+                lacks=lacks_of(launch),
                 cache_life=cache_life(launch),
                 find_model=lambda name: agent_model(launch, name),
             ),
@@ -215,6 +217,7 @@ async def reconnect(agent: Agent, launch: Launch, clock: Clock) -> Sequence[Fact
         await asyncio.to_thread(small_model_of, launch),
         server=server,
         first_party=is_first_party(launch),
+        lacks=lacks_of(launch),
         cache_life=cache_life(launch),
     )
 

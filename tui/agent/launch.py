@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui.agent.limits import Limits
 from tui.context.system_prompt import Source
@@ -26,6 +26,9 @@ from tui.settings.sign_in import SignIn
 from tui.settings.trust import Trust
 from tui.tools.base import Tool
 
+if TYPE_CHECKING:
+    from tui.core.clouds import CloudAccess
+
 PRACTICE = "practice"
 """The model name of the offline practice model."""
 
@@ -44,8 +47,9 @@ class Access:
     never shows in a repr, or with the SDK's own sign-in where there is none.
 
     `foreign_server`: the folder named the server, which gets nothing of the environment, neither
-    key nor headers. `around` wraps the model, beneath the retries: a drill. `short_names`: the
-    configuration had some, which are resolved here.
+    key nor headers. `cloud` serves the models in the place of Anthropic, and signs by itself.
+    `around` wraps the model, beneath the retries: a drill. `short_names`: the configuration had
+    some, which are resolved here.
     """
 
     practice: bool = False
@@ -54,6 +58,7 @@ class Access:
     key: str | None = field(default=None, repr=False)
     sign_in: SignIn | None = None
     foreign_server: bool = False
+    cloud: CloudAccess | None = None
     around: Callable[[Provider, Clock], Provider] | None = None
     short_names: bool = False
 
@@ -124,7 +129,10 @@ class Launch:
 
     @property
     def base_url(self) -> str:
-        """The server that is asked: the configured one, else that of a profile; "" for the API."""
+        """The server that is asked: the cloud, the configured one, else that of a profile; "" for
+        the API."""
+        if self.access.cloud is not None:
+            return self.access.cloud.address or self.access.cloud.cloud.kind
         signed = self.access.sign_in
         return self.config.base_url or (signed.base_url if signed else "")
 

@@ -16,6 +16,7 @@ from msgspec import structs
 from tui.agent.launch import PRACTICE, Launch
 from tui.core.clock import Clock
 from tui.core.config import Config
+from tui.core.errors import UsageError
 from tui.provider import catalogue, model_list
 from tui.provider.base import ModelInfo, Provider
 from tui.provider.prices import CacheLife
@@ -53,7 +54,13 @@ def make_provider(launch: Launch, clock: Clock, control: RetryControl | None = N
 
 
 def make_batches(launch: Launch, clock: Clock) -> MessageBatches:
-    """The server of the launch, as one that takes message batches."""
+    """The server of the launch, as one that takes message batches. Raises UsageError for a cloud,
+    which takes none."""
+    if launch.access.cloud is not None:
+        raise UsageError(
+            f"{launch.access.cloud.cloud.title} has no message batches.",
+            hint="Leave out --batch-api, or use Anthropic's API.",
+        )
     from tui.provider.anthropic.batches import AnthropicBatches  # noqa: PLC0415 - as above
 
     return AnthropicBatches(**_server_arguments(launch), clock=clock)
@@ -66,6 +73,7 @@ def _server_arguments(launch: Launch) -> dict[str, Any]:
         "profile": launch.access.sign_in.profile if launch.access.sign_in else None,
         "env_headers": not launch.access.foreign_server,
         "base_url": launch.base_url,
+        "cloud": launch.access.cloud,
         "first_byte_timeout_s": launch.config.retry.first_byte_timeout_s,
         "stall_timeout_s": launch.config.retry.stall_timeout_s,
         "context_window": launch.config.context_window,
@@ -80,8 +88,16 @@ def server_name(launch: Launch) -> str:
 def is_first_party(launch: Launch) -> bool:
     """True if the server knows all that the API has, as its own servers do."""
     features = launch.config.api_features
-    own = server_name(launch) == DEFAULT_SERVER
+    own = server_name(launch) == DEFAULT_SERVER or launch.access.cloud is not None
     return not launch.access.practice and (features == "all" or (features == "auto" and own))
+
+
+def lacks_of(launch: Launch) -> frozenset[str]:
+    """Return the features that are not asked of the server, by what is known of a cloud."""
+    cloud = launch.access.cloud
+    if cloud is None or launch.access.practice or launch.config.api_features == "all":
+        return frozenset()
+    return cloud.cloud.lacks
 
 
 def cache_life(launch: Launch) -> CacheLife:
@@ -127,7 +143,8 @@ def asked_model(launch: Launch, name: str) -> ModelInfo | None:
     listed = model_list.listed(launch.folders.cache, launch.base_url)
     known = {str(model.get("id")) for model in listed}
     known |= {config.model, config.small_model, *config.fallback_models, *config.prices}
-    known |= set(() if listed or launch.base_url else catalogue.names())
+    usual = launch.access.cloud is not None or not launch.base_url
+    known |= set(catalogue.names() if usual and not listed else ())
     return listed_model(launch, whole) if whole in known else None
 
 
@@ -164,8 +181,10 @@ async def refreshed_models(launch: Launch, clock: Clock) -> AsyncGenerator[None]
 async def refresh_models(launch: Launch, clock: Clock) -> None:
     """Ask the server which models it has, unless it said so within a day. Never raises."""
     cache, url = launch.folders.cache, launch.base_url
-    if launch.access.practice or not await asyncio.to_thread(
-        model_list.is_due, cache, url, clock.now()
+    if (
+        launch.access.practice
+        or launch.access.cloud
+        or not await asyncio.to_thread(model_list.is_due, cache, url, clock.now())
     ):
         return
     from tui.provider.anthropic import AnthropicProvider  # noqa: PLC0415 - as above

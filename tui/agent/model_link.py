@@ -31,6 +31,8 @@ class ModelLink:
     """The host that is asked, whose signatures thinking bears; "" where nobody signs."""
     first_party: bool = False
     """True if it is the API's own, which knows what other servers do not."""
+    lacks: frozenset[str] = frozenset()
+    """Features that it is known not to have, though its models have them elsewhere."""
     cache_life: CacheLife = "5m"
     """The time for which the server is to keep what new frames begin."""
     find_model: Callable[[str], ModelInfo | None] = lambda _: None

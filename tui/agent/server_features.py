@@ -38,7 +38,11 @@ class ServerFeatures:
     def off(self, model: str) -> frozenset[str]:
         """Return the features that are not used with a model."""
         recorded = frozenset(known.feature for known in self._of(model))
-        return recorded | {feature for feature, of in self._unrecorded if of == model}
+        return (
+            self.ctx.link.lacks
+            | recorded
+            | {feature for feature, of in self._unrecorded if of == model}
+        )
 
     def _of(self, model: str) -> Iterator[FeatureMissing]:
         for record in self._index.of(self.ctx.records):

@@ -64,6 +64,7 @@ class _ErrorCard:
     ways: tuple[RecoveryOption, ...]
 
 
+_UNSIGNED: Final = "The sign-in was rejected"
 _CARDS: Final[Mapping[str, _ErrorCard]] = {
     "invalid_request": _ErrorCard(
         "The server rejected the request",
@@ -101,7 +102,7 @@ async def retry(conversation: Conversation, argument: str) -> None:
         say("Nothing is waiting to be retried.", hint="/model switches to another model.")
     elif failed := _refused(agent):
         await offer_recovery(conversation, failed)
-    elif (again := _repeated(agent.session.records)) is not None:
+    elif (again := _repeated(agent)) is not None:
         await _offer(conversation, again)
     elif not (_unanswered(agent.session.records) and conversation.resume_turn()):
         say("Nothing to retry: the last answer is complete.")
@@ -173,6 +174,10 @@ def failed_request(agent: Agent, error: ErrorRaised) -> FailedRequest | None:
     card = _CARDS.get(error.error_class)
     if card is None:
         return None
+    if not agent.models.takes_key:
+        title = _UNSIGNED if error.error_class == "auth" else card.title
+        ways = _MODEL, *(way for way in card.ways if way not in {_KEY, _MODEL})
+        card = _ErrorCard(title, card.meaning, ways if _KEY in card.ways else card.ways)
     record = _last_turn(agent.session.records)
     data: Mapping[str, Any] = record.data if record and record.type == "error" else {}
     status, id_ = data.get("status"), data.get("request_id")
@@ -203,9 +208,10 @@ def _refused(agent: Agent) -> ErrorRaised | None:
     return ErrorRaised("invalid_request", message, True, hint)
 
 
-def _repeated(records: Sequence[Record]) -> FailedRequest | None:
+def _repeated(agent: Agent) -> FailedRequest | None:
     """The choices where the same failure came at least twice in a row, each time perhaps paid
     for; None where sending it again may help."""
+    records = agent.session.records
     last = _last_turn(records)
     if last is None or last.type != "error" or last.data.get("error_class") in _PASSING:
         return None
@@ -230,7 +236,7 @@ def _repeated(records: Sequence[Record]) -> FailedRequest | None:
     return FailedRequest(
         f"Failed the same way {count} times",
         str(_message_of(last) or ""),
-        (_MODEL, _KEY, _AGAIN, _NEW),
+        (_MODEL, *((_KEY,) if agent.models.takes_key else ()), _AGAIN, _NEW),
         meaning="The same request will most likely fail again, and may cost as much again.",
         status=status if isinstance(status, int) else None,
         request_id=id_ if isinstance(id_, str) else None,

@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from tui.agent.launch import BARE, BARE_HINT, Access, Launch
@@ -18,6 +18,7 @@ from tui.app.session_path import folder_of, workspace_of
 from tui.context.system_prompt import Source
 from tui.core import log
 from tui.core.clock import Clock
+from tui.core.config import Config
 from tui.core.errors import ConfigError, CredentialsError, UsageError
 from tui.core.paths import Folders, folders, shorten, workspace_slug
 from tui.core.workspace import Workspace, worktree_of
@@ -28,6 +29,9 @@ from tui.settings import credentials
 from tui.settings import layers as settings
 from tui.settings.layers import IgnoredSetting, LoadedSettings
 from tui.settings.trust import Trust, trust_of
+
+if TYPE_CHECKING:
+    from tui.core.clouds import CloudAccess
 
 MAX_WAIT_S = 600.0
 """Seconds that `-p` waits for a server's limits, when --max-wait does not say."""
@@ -84,6 +88,7 @@ def prepare(
             practice=options.models.practice,
             script=options.models.practice_script,
             foreign_server=loaded.foreign_server,
+            cloud=cloud_of(loaded.config),
         ),
         elevated=options.permissions.yolo,
         mode=MODES[
@@ -116,6 +121,15 @@ def prepare(
     return launch
 
 
+def cloud_of(config: Config) -> CloudAccess | None:
+    """The way to the cloud that the settings name; None where they name none."""
+    if config.provider.kind == "anthropic":
+        return None
+    from tui.core.clouds import access_of  # noqa: PLC0415 - few have one
+
+    return access_of(config, os.environ)
+
+
 @contextmanager
 def scratch_of(options: Options) -> Generator[Path | None]:
     """A private folder, removed at the end, for a run that keeps nothing; None for others."""
@@ -137,6 +151,10 @@ def with_key(
     without: only the API itself insists on it.
     """
     if launch.access.key or launch.access.sign_in or launch.access.practice:
+        return launch
+    if launch.access.cloud is not None:
+        if launch.one_turn:  # on a screen, the first request says it, and can be sent again
+            launch.access.cloud.check()
         return launch
     url, foreign = launch.config.base_url, launch.access.foreign_server
     credential = credentials.find_credential(os.environ, launch.folders, url, foreign=foreign)

@@ -33,7 +33,7 @@ from tui.app.session_path import session_path
 from tui.core import clipboard
 from tui.core.clipboard import Clip
 from tui.core.clock import SystemClock
-from tui.core.config import Permissions
+from tui.core.config import EVERY_MODEL, Permissions
 from tui.core.errors import CredentialsError, HoldfastError, UsageError
 from tui.core.facts import Fact
 from tui.core.formatting import retirement
@@ -202,6 +202,8 @@ class Program:
         launch, home = self.launch, self.launch.folders
         if launch.access.practice:
             return "In use: the practice model."
+        if (cloud := launch.access.cloud) is not None:
+            return f"In use: {launch.model} at {cloud}, with {cloud.identity}."
         if launch.access.sign_in:
             return f"Signed in with {launch.access.sign_in}."
         server = f" at {shown(launch.base_url)}" if launch.base_url else ""
@@ -256,18 +258,19 @@ class Program:
     async def refresh_models(self) -> None:
         """Ask the server for its models where that is due, and take what it listed last."""
         await refresh_models(self.launch, self.clock)
-        home, url = self.launch.folders, self.launch.config.base_url
+        home, url = self.launch.folders, self.launch.base_url
         self._listed = await asyncio.to_thread(model_list.listed, home.cache, url)
 
     def models(self) -> list[ModelRow]:
         """The models of the configuration, then those that the server listed; where it was never
         asked, those of the catalogue that may be there."""
         config = self.launch.config
-        named = [config.model, *config.fallback_models, config.small_model, *config.prices]
+        priced = (name for name in config.prices if name != EVERY_MODEL)
+        named = [config.model, *config.fallback_models, config.small_model, *priced]
         by_id = {string_of(model.get("id")): model for model in self._listed}
         if by_id:
             named += (name for name in by_id if by_id[name].get("lifecycle") != "retired" and name)
-        elif not config.base_url:
+        elif self.launch.access.cloud is not None or not config.base_url:
             named += catalogue.names()
         if self.launch.access.practice:
             named = [self.launch.model, *config.fallback_models]
@@ -321,6 +324,7 @@ class Program:
     def _use_settings(self) -> None:
         now, fresh = self.launch, launch_config.prepare(self.options, self.scratch, self._trust)
         self.launch = replace(now, config=fresh.config, workspace=fresh.workspace)
+        self.launch = self.launch.reached(cloud=fresh.access.cloud)
         if fresh.config.base_url != now.config.base_url:
             self.launch = self.launch.with_key(None)  # a key is for the server it was given for
         if fresh.config.theme != now.config.theme:
@@ -439,8 +443,15 @@ class Program:
             self._reload()
 
     def _check_server(self, base_url: str) -> None:
-        """Raises UsageError where something above the person's own settings names another
-        server: a key would be sent there."""
+        """Raises UsageError where the settings choose a cloud, or something above the person's own
+        settings names another server: a key would be sent there."""
+        if (cloud := self.launch.access.cloud) is not None:
+            home = self.launch.folders
+            raise UsageError(
+                f"Your settings choose {cloud.cloud.title}, which takes no key.",
+                hint=f"Remove kind under [provider] in {shorten(home.config_file)} to use a key or"
+                " another server.",
+            )
         loaded = self.read_settings()
         others = (one for one in loaded.layers if one.place != "user")
         above = [one.name for one in others if "base_url" in one.table]

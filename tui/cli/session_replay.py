@@ -20,7 +20,13 @@ from typing import Any, Final
 
 from tui.agent.launch import Launch
 from tui.agent.limits import Spent
-from tui.agent.model_access import is_first_party, listed_model, make_provider, server_name
+from tui.agent.model_access import (
+    is_first_party,
+    lacks_of,
+    listed_model,
+    make_provider,
+    server_name,
+)
 from tui.agent.request.frame_state import form_of
 from tui.agent.turn import message_of
 from tui.app import launch_config
@@ -29,6 +35,7 @@ from tui.cli import request_commands
 from tui.cli.session_io import load, path_of, print_json
 from tui.context.breaks import BREAK
 from tui.context.effort import field_of
+from tui.context.notices import Form
 from tui.context.overrides import SPEAKING
 from tui.context.request_assembly import thinking_of
 from tui.context.request_difference import difference
@@ -131,7 +138,8 @@ def _records(
         others.append(("overlay", Overlay(target.id, "full", reason="replay").to_json()))
         others.append((BREAK, {"reason": "replay", "by": "person", "from": target.id}))
     if info.id != data.get("model"):
-        data |= _for_model(data, info, first_party=is_first_party(launch))
+        form = form_of(info, first_party=is_first_party(launch), lacks=lacks_of(launch))
+        data |= _for_model(data, info, form)
     if options.models.effort:
         data["effort"] = field_of(info, options.models.effort)
     if info.id != made.record.data.get("model") or options.models.effort:
@@ -143,10 +151,9 @@ def _records(
     return [*records, replace(made.record, parent=records[-1].id, data=data)]
 
 
-def _for_model(data: dict[str, Any], info: ModelInfo, *, first_party: bool) -> dict[str, Any]:
+def _for_model(data: dict[str, Any], info: ModelInfo, form: Form) -> dict[str, Any]:
     """The fields of a request that another model is sent."""
     thinking, most = object_of(data.get("thinking")), data.get("max_tokens")
-    form = form_of(info, first_party=first_party)
     features = [form.system_messages, form.tool_additions, form.turn_effort, form.compaction_blocks]
     return {
         "model": info.id,

@@ -43,7 +43,7 @@ from tui.core.formatting import moment_of, plural
 from tui.core.paths import folders, shorten
 from tui.core.standard_output import cells, note, print_text
 from tui.core.workspace import checkout_of
-from tui.settings.layers import SettingsLayer, merge, read
+from tui.settings.layers import SettingsLayer, merge, read, with_regional_prices
 
 if TYPE_CHECKING:
     from tui.context.usage.attribution import Grouping
@@ -89,7 +89,8 @@ def run(options: Options) -> int:
 def person_prices() -> Mapping[str, Price]:
     """The prices that the person has set; those of a folder don't count for other folders."""
     home = folders()
-    return merge([SettingsLayer("user", "your settings", read(home.config_file))]).config.prices
+    own = merge([SettingsLayer("user", "your settings", read(home.config_file))])
+    return with_regional_prices(own, os.environ).config.prices
 
 
 def _since(asked: float | datetime | None) -> str:

@@ -105,11 +105,45 @@ class AnswerSettings(_Section, frozen=True, kw_only=True):
     max_output: Annotated[
         NotNegative, "Longest answer of a model: The same for one model; 0 means as for all."
     ] = 0
+    id: Annotated[
+        str,
+        "A model's own id: What a cloud calls the model, such as a deployment or an ARN.",
+        ": its usual id there",
+    ] = ""
 
 
 class ProviderSettings(_Section, frozen=True, kw_only=True):
-    """How the server is asked. `models` is by name."""
+    """How the server is asked. `models` is by name. All but that and `max_output` is about clouds
+    (`tui.core.clouds`)."""
 
+    kind: Annotated[
+        Literal["anthropic", "bedrock", "vertex", "foundry"],
+        "Who serves the models: Anthropic, or a cloud account of yours.",
+        "anthropic: Anthropic's API, or the server address",
+        "bedrock: Amazon Bedrock",
+        "vertex: Google Cloud",
+        "foundry: Microsoft Foundry",
+    ] = "anthropic"
+    region: Annotated[
+        str,
+        "Cloud region: The region that serves the models, such as us-east-1 or europe-west1.",
+        ": as the cloud's own tools are set up; on Google Cloud, global",
+    ] = ""
+    project: Annotated[
+        str,
+        "Google project: The project that pays.",
+        ": that of your Google credentials",
+    ] = ""
+    resource: Annotated[
+        str,
+        "Foundry resource: The name of the resource that has your deployments.",
+        ": ANTHROPIC_FOUNDRY_RESOURCE",
+    ] = ""
+    profile: Annotated[
+        str,
+        "AWS profile: The profile in AWS' own configuration that signs the requests.",
+        ": AWS_PROFILE, or the usual credentials",
+    ] = ""
     max_output: Annotated[
         NotNegative,
         "Longest answer: Most tokens of an answer, thinking included.",
@@ -497,11 +531,16 @@ class Batch(_Section, frozen=True, kw_only=True):
     ] = 90
 
 
+EVERY_MODEL = "*"
+"""The key of `prices` that counts for all models without one of their own."""
+
+
 class Price(_Section, frozen=True, kw_only=True):
     """USD per million tokens of one model, in the place of the shipped price.
 
     `cache_write` is for what the cache keeps for five minutes, `cache_write_1h` for an hour;
-    0 there means twice `input`.
+    0 there means twice `input`. With `times`, it is that multiple of the shipped price instead; the
+    model's name may then be `*`, for all that have no price of their own.
     """
 
     input: Annotated[Usd, "Input: What the provider charges for input tokens."] = 0.0
@@ -515,6 +554,11 @@ class Price(_Section, frozen=True, kw_only=True):
     cache_write_1h: Annotated[
         Usd,
         "Cache, one hour: What it charges for tokens cached for an hour. 0: twice the input price.",
+    ] = 0.0
+    times: Annotated[
+        Usd,
+        "Multiple: The built-in price times this, instead of prices of your own.",
+        "0: not used",
     ] = 0.0
 
 

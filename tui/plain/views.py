@@ -265,12 +265,12 @@ async def status(frontend: PlainFrontend, _: str) -> None:
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
-    speaker, measured = frontend.speaker, frontend.speaker.measured
+    speaker, measured, services = frontend.speaker, frontend.speaker.measured, frontend.services
     switched = {"ELEVATED": speaker.elevated, "verbose": speaker.verbose}
     on = ", ".join(name for name, value in switched.items() if value)
     rows = [
         row
-        for row in status_rows(agent, frontend.services.workspace)
+        for row in status_rows(agent, services.workspace, services.settings.now)
         if row.name not in {"cache", "cost"}
     ]
     busy = frontend.conversation.busy

@@ -14,11 +14,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
-from tui.core.config import Price
-from tui.core.dataclass import astuple, dataclass, replace
+from tui.core.config import EVERY_MODEL, Price
+from tui.core.dataclass import astuple, dataclass
 from tui.core.formatting import tokens
 from tui.core.messages import Usage
 from tui.provider.catalogue import base_name
+
+_CLOUD_ID: Final = "anthropic.claude-"
+_GLOBAL: Final = "global."
+"""The beginning of an id of Bedrock's that may be served anywhere."""
 
 CacheLife: TypeAlias = Literal["5m", "1h"]
 """The time for which content written to the cache can be read."""
@@ -48,8 +52,8 @@ class Rates:
     def words(self) -> str:
         return f"{_rate(self.input)} in, {_rate(self.output)} out, {_rate(self.read)} cached"
 
-    def halved(self) -> Rates:
-        return Rates(*(rate / 2 for rate in astuple(self)))
+    def multiplied(self, times: float) -> Rates:
+        return Rates(*(round(rate * times, 6) for rate in astuple(self)))
 
     def of(self, usage: Usage) -> float:
         """The cost of that usage in one request."""
@@ -74,8 +78,12 @@ class ModelPrice:
 
     def in_batch(self) -> ModelPrice:
         """The price in a message batch: half, for everything read and written."""
-        half = ModelPrice(self.rates.halved(), None, self.long_from)
-        return replace(half, long=self.long.halved()) if self.long else half
+        return self.multiplied(0.5)
+
+    def multiplied(self, times: float) -> ModelPrice:
+        """The price where everything costs a multiple."""
+        long = self.long.multiplied(times) if self.long else None
+        return ModelPrice(self.rates.multiplied(times), long, self.long_from)
 
     @property
     def short(self) -> str:
@@ -151,11 +159,18 @@ _PRICES: Final = {
 def price_of(model: str, configured: Mapping[str, Price]) -> ModelPrice | None:
     """The price of a model: the configured one, otherwise the shipped one; None if there is none.
 
-    Names of gateways and with dates are recognized, as in the catalogue.
+    Names of gateways and with dates are recognized, as in the catalogue. A multiple of a shipped
+    price may be for all models; for an id that names its region, that region decides.
     """
     name = base_name(model)
-    own = configured.get(model) or configured.get(name)
-    return _PRICES.get(name) if own is None else ModelPrice(_rates(own))
+    every, shipped = configured.get(EVERY_MODEL), _PRICES.get(name)
+    own = configured.get(model) or configured.get(name) or every
+    if own is None or not own.times:
+        return shipped if own is None else ModelPrice(_rates(own))
+    times = own.times
+    if every is not None and model not in configured and _CLOUD_ID in model:
+        times = 1.0 if model.startswith(_GLOBAL) else every.times
+    return shipped.multiplied(times) if shipped else None
 
 
 def _rates(own: Price) -> Rates:

@@ -87,17 +87,22 @@ def load(
         why = "not all of its rules can be read, so every call asks"
         ignored.append(IgnoredSetting(broken, f"{_WALLS}.allow", why))
     claude = [*layers.claude_rules(workspace, ignored)]
-    return layers.merge(
-        (
+
+    def in_order(kind: str) -> tuple[SettingsLayer, ...]:
+        return (
             SettingsLayer("user", shorten(file), table),
             SettingsLayer("project", shorten(project), _tightening(brought.table)),
             *claude,
             SettingsLayer("user", "--bare", walls),
-            *layers.from_environment(env),
+            *layers.from_environment(env, kind),
             SettingsLayer("command line", "command line", overrides),
-        ),
-        tuple(ignored),
-    )
+        )
+
+    loaded = layers.merge(in_order(layers.DIRECT), tuple(ignored))
+    kind = loaded.config.provider.kind
+    if kind == layers.DIRECT:
+        return loaded
+    return layers.with_regional_prices(layers.merge(in_order(kind), tuple(ignored)), env)
 
 
 def salvage(file: Path) -> Salvaged:

@@ -19,7 +19,7 @@ import msgspec
 
 from tui.core import claude_names
 from tui.core.config import Config
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import ConfigError
 from tui.core.files import read_small
 from tui.core.json_files import parse_json
@@ -37,12 +37,17 @@ Allows: TypeAlias = Callable[[str, object], bool]
 """A decision if the person trusts one setting of a folder's own file, by its name and present
 value."""
 
+DIRECT: Final = "anthropic"
+"""The kind of provider that is no cloud."""
 UNTRUSTED: Final = "you have not trusted it"
+YOURS: Final = "only your own settings choose a cloud account"
 _TIGHTENING = {("permissions", "ask"), ("permissions", "deny")}
 PERSONAL: Final = "only your own file can send data elsewhere"
 _PERSONAL = frozenset({"otel"})
 """Sections that count in no folder's file, trusted or not."""
 _ONE_BY_ONE = {("permissions", "allow"), ("permissions", "auto_grant")}
+_ACCOUNT = {("provider", key) for key in ("kind", "region", "project", "resource", "profile")}
+"""The keys that say which account pays and where prompts go: a folder never sets them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,25 +117,56 @@ def load(
     servers, left_out = _trusted_servers(workspace, object_of(own.get("mcp")), allows)
     left = list[IgnoredSetting]()
     claude = [*claude_rules(workspace, left)]
-    layers = (
-        SettingsLayer("project", shorten(mcp_json.path_of(workspace)), servers),
-        SettingsLayer("user", shorten(user), own),
-        SettingsLayer("project", shorten(project), trusted),
-        *claude,
-        *from_environment(env),
-        SettingsLayer("command line", "command line", overrides),
-    )
-    return merge(layers, (*ignored, *left_out, *left))
+
+    def in_order(kind: str) -> tuple[SettingsLayer, ...]:
+        return (
+            SettingsLayer("project", shorten(mcp_json.path_of(workspace)), servers),
+            SettingsLayer("user", shorten(user), own),
+            SettingsLayer("project", shorten(project), trusted),
+            *claude,
+            *from_environment(env, kind),
+            SettingsLayer("command line", "command line", overrides),
+        )
+
+    loaded = merge(in_order(DIRECT), (*ignored, *left_out, *left))
+    kind = loaded.config.provider.kind
+    if kind == DIRECT:
+        return loaded
+    if "base_url" in trusted:  # requests to a cloud are signed by the person's account
+        del trusted["base_url"]
+        ignored = (*ignored, IgnoredSetting(project, "base_url", YOURS))
+    loaded = merge(in_order(kind), (*ignored, *left_out, *left))
+    return with_regional_prices(loaded, env)
 
 
-def from_environment(env: Mapping[str, str]) -> tuple[SettingsLayer, SettingsLayer]:
-    """Return the settings of the environment: the server, and what confines commands."""
-    address = env.get("ANTHROPIC_BASE_URL", "").strip()
+def with_regional_prices(loaded: LoadedSettings, env: Mapping[str, str]) -> LoadedSettings:
+    """The settings with the prices of the cloud's endpoint that they choose, below the person's
+    own."""
+    if loaded.config.provider.kind == DIRECT:
+        return loaded
+    from tui.core.clouds import access_of, regional_prices  # noqa: PLC0415 - few have one
+
+    access = access_of(loaded.config, env)
+    prices = (regional_prices(access) if access else {}) | loaded.config.prices
+    return replace(loaded, config=msgspec.structs.replace(loaded.config, prices=prices))
+
+
+def from_environment(
+    env: Mapping[str, str], kind: str = DIRECT
+) -> tuple[SettingsLayer, SettingsLayer]:
+    """Return the settings of the environment: the server, by the variable of this kind of provider,
+    and what confines commands."""
+    variable = "ANTHROPIC_BASE_URL"
+    if kind != DIRECT:
+        from tui.core.clouds import CLOUDS  # noqa: PLC0415 - few have one
+
+        variable = CLOUDS[kind].address_variable
+    address = env.get(variable, "").strip()
     server: Table = {"base_url": address} if address else {}
     engine = env.get("HOLDFAST_SANDBOX", "").strip()
     confined: Table = {"sandbox": {"engine": engine}} if engine else {}
     return (
-        SettingsLayer("environment", "ANTHROPIC_BASE_URL (environment)", server),
+        SettingsLayer("environment", f"{variable} (environment)", server),
         SettingsLayer("environment", "HOLDFAST_SANDBOX (environment)", confined),
     )
 
@@ -239,11 +275,8 @@ def brought_settings(brought: Table) -> Iterator[BroughtSetting]:
     """The settings of a folder's own file that need trust."""
     for path in keys_of(brought):
         value = value_of(brought, path)
-        if (
-            path[0] in _PERSONAL
-            or path in _TIGHTENING
-            or (path == ("redact",) and value == "record")
-        ):
+        tightens = path in _TIGHTENING or (path == ("redact",) and value == "record")
+        if tightens or _yours(path):
             continue
         if path in _ONE_BY_ONE and isinstance(value, list):
             for entry in cast("list[object]", value):
@@ -281,7 +314,7 @@ def _trusted_part(
     left_out = [one for one in brought_settings(brought) if not allows(one.name, one.value)]
     trusted: Table = {}
     for path in keys_of(brought):
-        if path[0] in _PERSONAL:
+        if _yours(path):
             continue
         value = value_of(brought, path)
         untrusted = [one.value for one in left_out if one.path == path]
@@ -292,8 +325,21 @@ def _trusted_part(
         target = trusted.setdefault(path[0], {}) if path[1:] else trusted
         target[path[-1]] = value
     keys = dict.fromkeys(dotted(one.path) for one in left_out)
-    personal = [IgnoredSetting(file, key, PERSONAL) for key in sorted(_PERSONAL & brought.keys())]
-    return trusted, (*(IgnoredSetting(file, key, UNTRUSTED) for key in keys), *personal)
+    ignored = [IgnoredSetting(file, key, UNTRUSTED) for key in keys]
+    yours = {
+        path[0] if path[0] in _PERSONAL else dotted(path): why
+        for path in keys_of(brought)
+        if (why := _yours(path))
+    }
+    ignored += [IgnoredSetting(file, key, why) for key, why in yours.items()]
+    return trusted, tuple(ignored)
+
+
+def _yours(path: tuple[str, ...]) -> str:
+    """Return why a setting counts in no folder's file, trusted or not; "" if it may."""
+    if path[0] in _PERSONAL:
+        return PERSONAL
+    return YOURS if path in _ACCOUNT else ""
 
 
 def value_of(table: Table, path: tuple[str, ...]) -> object:

@@ -124,7 +124,7 @@ class FrameState:
         link, frame = self._ctx.link, self._recorded()
         if frame is None:
             return frozenset()
-        form = form_of(link.model, first_party=link.first_party)
+        form = form_of(link.model, first_party=link.first_party, lacks=link.lacks)
         return frozenset(self._knowledge(form, frame).tools)
 
     def exchange(self, gone: Collection[str], tools: Iterable[Tool[Any]]) -> None:
@@ -556,13 +556,13 @@ def _ends_with_the_model(records: Sequence[Record]) -> bool:
     return bool(said) and not tool_calls(said) and not is_paused(said)
 
 
-def form_of(model: ModelInfo, *, first_party: bool) -> Form:
-    """The features that a model and its server know."""
+def form_of(model: ModelInfo, *, first_party: bool, lacks: Collection[str] = frozenset()) -> Form:
+    """The features that a model and its server know; `lacks` are those that this server doesn't."""
     if not first_party:
         return notices.PLAIN
     return Form(
-        model.system_messages,
-        model.tool_additions,
-        model.turn_effort,
-        compaction_blocks=model.compacts,
+        model.system_messages and "system_messages" not in lacks,
+        model.tool_additions and "tool_additions" not in lacks,
+        model.turn_effort and "turn_effort" not in lacks,
+        compaction_blocks=model.compacts and "compaction_blocks" not in lacks,
     )

@@ -15,6 +15,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from tui.agent.launch import BARE, BARE_HINT, PRACTICE
 from tui.app.doctor.check import Check, Subject
 from tui.core.checkers import KNOWN, configured, program_of
+from tui.core.clouds import access_of
 from tui.core.errors import CredentialsError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
@@ -26,6 +27,7 @@ from tui.settings.sign_in import SignIn
 from tui.settings.trust import trust_of, trusted_programs
 
 _TIMEOUT_S = 3.0
+_SIGN_IN_S = 10.0
 _TOO_LATE = "no answer in time"
 _NO_KEYRING = (
     "A key in the system's keyring can't be read here: the extra holdfast[keyring] isn't installed."
@@ -66,7 +68,11 @@ def configuration(what: Subject) -> Iterator[Check]:
 
 
 def key(what: Subject) -> Iterator[Check]:
-    """Check what signs requests to the server, and where it is. Up to 2 s with a slow keyring."""
+    """Check what signs requests to the server, and where it is. Up to 2 s with a slow keyring, and
+    10 s with a cloud's sign-in."""
+    if what.config.provider.kind != "anthropic":
+        yield _cloud_key(what)
+        return
     try:
         credential = _credential(what)
     except CredentialsError as error:
@@ -86,6 +92,34 @@ def key(what: Subject) -> Iterator[Check]:
         yield Check("key", "fail", "none", f"{_NO_KEY}{unread}")
 
 
+def _cloud_key(what: Subject) -> Check:
+    """Sign in to the cloud that the settings choose, by its own chain of credentials."""
+    from tui.provider.anthropic import cloud_clients  # noqa: PLC0415 - few have one
+
+    access = access_of(what.config, what.env)
+    assert access is not None
+    ends: list[CredentialsError | None] = []
+
+    def sign_in() -> None:
+        try:
+            access.check()
+            cloud_clients.sign_in(access)
+        except CredentialsError as error:
+            ends.append(error)
+        else:
+            ends.append(None)
+
+    signing = Thread(target=sign_in, daemon=True, name="sign-in")
+    signing.start()
+    signing.join(_SIGN_IN_S)
+    if not ends:
+        hint = cloud_clients.sign_in_hint(access)
+        return Check("key", "warn", f"{access}: {access.identity} gave no answer in time", hint)
+    if (error := ends[0]) is not None:
+        return Check("key", "fail", error.message, error.hint)
+    return Check("key", "ok", f"{access.identity}, for {access}")
+
+
 def _credential(what: Subject) -> credentials.Credential | None:
     foreign = what.foreign_server
     return credentials.find_credential(
@@ -96,6 +130,10 @@ def _credential(what: Subject) -> credentials.Credential | None:
 def server(what: Subject) -> Iterator[Check]:
     """Check that the server answers. Asked only where there is something to ask it with."""
     config = what.config
+    if config.provider.kind != "anthropic":
+        where = cloud.address if (cloud := access_of(config, what.env)) else ""
+        yield Check("server", "ok", f"{where or 'none'}; not asked, since each request costs")
+        return
     try:
         credential = _credential(what)
     except CredentialsError:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator, Sequence
 from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from tui.agent.launch import PRACTICE
 from tui.app.reports import Row
 from tui.app.workspace_diff import diff_text
 from tui.context.file_changes import changes
@@ -23,15 +25,22 @@ if TYPE_CHECKING:
     from tui.agent.agent import Agent
     from tui.app.conversation import Conversation
     from tui.app.frontend import Level
+    from tui.core.config import Config
 
 
-def status_rows(agent: Agent, workspace: Path) -> Iterator[Row]:
-    """Yield the rows of every front end; cache and cost once something was answered."""
+def status_rows(agent: Agent, workspace: Path, config: Config) -> Iterator[Row]:
+    """Yield the rows of every front end; cache and cost once something was answered. `config` says
+    if a cloud serves the models."""
     session, spending = agent.session, agent.spending()
     yield Row("session", (session.id,))
     yield Row("file", (shorten(session.path) if session.path else "none, kept in memory only",))
     yield Row("folder", (shorten(workspace),))
     yield Row("model", (agent.models.current, f"window {tokens(agent.models.window)}"))
+    if config.provider.kind != "anthropic" and agent.models.server != PRACTICE:
+        from tui.core.clouds import access_of  # noqa: PLC0415 - few have one
+
+        if cloud := access_of(config, os.environ):
+            yield Row("server", (str(cloud), cloud.identity))
     yield Row("mode", (MODE_NAMES[agent.permissions.mode],))
     if agent.models.effort != agent.models.own_effort:
         yield Row("effort", (agent.models.effort,))

@@ -23,14 +23,17 @@ from tui.provider.anthropic import error_bodies
 from tui.provider.anthropic.client_factory import SIGN_IN_HINT, sign_in_failed
 
 if TYPE_CHECKING:
+    from tui.core.clouds import CloudAccess
     from tui.provider.anthropic.error_rules import ErrorRule
 
-RETRYABLE_STATUS: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+RETRYABLE_STATUS: Final = frozenset({408, 409, 424, 429, 500, 502, 503, 504, 529})
 """Statuses after which the same request may succeed; so may those of CDNs, 520 to 524."""
 
 _TRANSIENT: Final = frozenset({"rate_limit", "overloaded", "server", "timeout"})
 """Classes after which the same request may succeed, where there is no status to tell."""
 _LONGEST_MESSAGE: Final = 500
+_REQUEST_IDS: Final = ("request-id", "x-amzn-requestid", "apim-request-id")
+"""The headers that name a request: the API's own first, then those of AWS and Azure."""
 
 STREAM_HINT: Final = "Send the prompt again."
 WAIT_HINT: Final = (
@@ -42,12 +45,14 @@ URL_HINT: Final = "Check base_url in config.toml or ANTHROPIC_BASE_URL."
 
 @dataclass(frozen=True, slots=True)
 class RequestAttempt:
-    """The request that failed. `began`: part of the answer had come."""
+    """The request that failed. `began`: part of the answer had come. `cloud` is what was asked in
+    the place of Anthropic."""
 
     url: str
     model: str
     now: datetime
     began: bool = False
+    cloud: CloudAccess | None = None
 
 
 def classify(error: BaseException, at: RequestAttempt) -> ProviderError:
@@ -61,6 +66,8 @@ def classify(error: BaseException, at: RequestAttempt) -> ProviderError:
     if isinstance(error, anthropic.APIStatusError):
         headers = cast("Mapping[str, str]", error.response.headers)
         return from_answer(error.status_code, headers, error.body, at)
+    if at.cloud is not None and (unsigned := _not_signed(chain, at.cloud)):
+        return unsigned
     if any(isinstance(e, (TimeoutError, httpx2.TimeoutException)) for e in chain):
         connecting = any(isinstance(e, httpx2.ConnectTimeout) for e in chain)
         what = "No connection to" if connecting else "No answer from"
@@ -86,6 +93,22 @@ def classify(error: BaseException, at: RequestAttempt) -> ProviderError:
         hint="Check the connection, and that the server is running at this address.",
         retryable=True,
     )
+
+
+def _not_signed(chain: list[BaseException], cloud: CloudAccess) -> ProviderError | None:
+    """The error of a request that a cloud's own library could not sign."""
+    from tui.provider.anthropic import cloud_clients  # noqa: PLC0415 - loaded by now
+
+    why = next(filter(None, map(cloud_clients.unsigned, chain)), None)
+    if why is None:
+        return None
+    message = cloud_clients.no_sign_in(cloud.cloud, why)
+    return ProviderError("auth", message, hint=cloud_clients.sign_in_hint(cloud))
+
+
+def request_id_of(headers: Mapping[str, str]) -> str | None:
+    """The id that a server, or the cloud before it, gave a request, for those who run it."""
+    return next(filter(None, map(headers.get, _REQUEST_IDS)), None)
 
 
 def not_json(value: object) -> ProviderError | None:
@@ -121,10 +144,16 @@ def from_answer(
     from tui.provider.anthropic.error_rules import RULES  # noqa: PLC0415
 
     kind, code, text, named = error_bodies.read(body)
+    kind = kind or headers.get("x-amzn-errortype", "").partition(":")[0]
     if status == HTTPStatus.OK:  # an error within an answer: its own number counts
         status = named or status
     page = error_bodies.page_title(body, headers)
-    rule = next((r for r in RULES if _fits(r, status, kind, code, text)), RULES[-1])
+    rules = RULES
+    if at.cloud is not None:
+        from tui.provider.anthropic.cloud_rules import CLOUD_RULES  # noqa: PLC0415
+
+        rules = (*CLOUD_RULES, *RULES)
+    rule = next((r for r in rules if _fits(r, status, kind, code, text)), RULES[-1])
     again = status in RETRYABLE_STATUS or 520 <= status <= 524
     if status == HTTPStatus.OK:
         again = rule.error_class in _TRANSIENT
@@ -140,7 +169,7 @@ def from_answer(
         message,
         hint=hint,
         status=status,
-        request_id=headers.get("request-id") or error_bodies.field(body, "request_id"),
+        request_id=request_id_of(headers) or error_bodies.field(body, "request_id"),
         retry_after=retry_after(headers, at.now),
         retryable=again and not rule.final and headers.get("x-should-retry") != "false",
         overflow=error_sizes.overflow_sizes(body, text)
@@ -212,7 +241,12 @@ def _fits(rule: ErrorRule, status: int, kind: str, code: str, text: str) -> bool
 
 
 def _phrase(rule: ErrorRule, status: int, text: str, at: RequestAttempt) -> tuple[str, str]:
-    places = {"url": at.url, "model": at.model}
+    places = {"url": at.url, "model": at.model, "sign_in": "", "id": at.model}
+    if at.cloud is not None:
+        from tui.provider.anthropic import cloud_clients  # noqa: PLC0415 - loaded by now
+
+        sign_in = cloud_clients.sign_in_hint(at.cloud)
+        places |= {"sign_in": sign_in, "id": at.cloud.id_of(at.model)}
     number = f" ({status})" if status != HTTPStatus.OK else ""
     text = error_bodies.shortened(text, _LONGEST_MESSAGE)
     message = f"{rule.headline.format(**places)}{number}{': ' if text else ''}{text}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
@@ -32,6 +33,7 @@ from tui.provider.anthropic.classify import (
     from_answer,
     not_json,
     not_the_api,
+    request_id_of,
     stream_error,
 )
 from tui.provider.anthropic.parallel_starts import ParallelStarts
@@ -56,6 +58,8 @@ if TYPE_CHECKING:
     import httpx2
     from anthropic import AsyncAnthropic
 
+    from tui.core.clouds import CloudAccess
+
 _log = logging.getLogger(__name__)
 
 MODEL_INFO_TIMEOUT_S: Final = 5.0
@@ -75,6 +79,11 @@ _MESSAGES: Final = "/v1/messages"
 _MODELS: Final = "/v1/models"
 _NOT_COUNTED: Final = ("max_tokens", "stream", "diagnostics")
 
+_AMAZON_STREAM: Final = "application/vnd.amazon.eventstream"
+_INVOKE_VERSION: Final = "bedrock-2023-05-31"
+"""The version of the API that InvokeModel takes for every model; models before Claude 4.7 refuse
+the SDK's own there."""
+
 _PAGE_BYTES: Final = 65_536
 _NOT_VALID: Final = {200, 400, 403, 422}
 """Statuses whose errors may name what the server does not know; some gateways say it by 403."""
@@ -91,7 +100,7 @@ class AnthropicProvider:
     describes a workload. `first_byte_timeout_s` runs from sending to the first byte of the answer;
     after that no silence may be longer than `stall_timeout_s` (pings and comments are no silence,
     bytes without an event are). Both run by `clock`. `context_window`, if not 0, is the window of
-    every model.
+    every model. A `cloud` serves the models in the place of `base_url`, key and profile.
 
     It makes one attempt per request: retrying is up to a decorator. Without `env_headers` none of
     ANTHROPIC_CUSTOM_HEADERS are sent. The SDK is loaded by `load()`, or when it is first needed.
@@ -108,14 +117,18 @@ class AnthropicProvider:
         stall_timeout_s: float = 120.0,
         context_window: int = 0,
         env_headers: bool = True,
+        cloud: CloudAccess | None = None,
     ) -> None:
         self.url: Final = client_factory.api_url(base_url)
+        self._cloud = cloud
         self._api_key, self._profile, self._env_headers = api_key, profile, env_headers
         self._clock = clock
         self._first_byte_s = first_byte_timeout_s
         self._stall_s = stall_timeout_s
         self._window = context_window
-        self._loading: asyncio.Task[AsyncAnthropic] | None = None
+        self._loading: asyncio.Task[dict[bool, AsyncAnthropic]] | None = None
+        self._past: list[asyncio.Task[dict[bool, AsyncAnthropic]]] = []
+        """Clients that a cloud refused; an answer may still come through one."""
         self._known: dict[str, tuple[ModelInfo, float]] = {}
         self._starts = ParallelStarts(clock)
 
@@ -128,7 +141,7 @@ class AnthropicProvider:
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
         """Make one attempt. Closing the iterator or cancelling closes the connection at once."""
-        client, model = await self._client(), request.model
+        client, model = await self._client(request.model), request.model
         async with (
             self._starts.start(request) as start,
             Silence(self._clock, self._first_byte_s, self._stall_s) as silence,
@@ -168,13 +181,21 @@ class AnthropicProvider:
                 for delta in self._last_deltas(answer, decoder, response, request):
                     yield delta
                 await _drain(ahead)
-                yield answer.completed(response.headers.get("request-id"))
+                done = answer.completed(request_id_of(response.headers))
+                # A cloud has other names for the same model.
+                same = catalogue.base_name(done.model) == catalogue.base_name(model)
+                yield replace(done, model=model) if self._cloud and same else done
 
     async def count_tokens(self, request: Request) -> int:
         """Return the server's count of a request's input tokens; one attempt, 30 s at most."""
-        client = await self._client()
+        if self._cloud is not None and "count_tokens" in self._cloud.cloud.lacks:
+            title = self._cloud.cloud.title
+            raise ProviderError(
+                "not_found", f"{title} doesn't count tokens.", hint="Estimate them."
+            )
+        client = await self._client(request.model)
         at = self._attempt(request.model)
-        given = convert.payload(request)
+        given = self._payload(request)
         for name in _NOT_COUNTED:
             given.pop(name, None)
         async with Silence(self._clock, COUNT_TIMEOUT_S, COUNT_TIMEOUT_S) as silence:
@@ -197,7 +218,7 @@ class AnthropicProvider:
         catalogue's."""
         known, until = self._known.get(model, (None, 0.0))
         if known is None or self._clock.monotonic() >= until:
-            asked = await self._ask_for(model)
+            asked = await self._ask_for(model) if self._cloud is None else None
             known = asked or catalogue.model_info(model)
             lasts = float("inf") if asked else ASK_AGAIN_S
             self._known[model] = known, self._clock.monotonic() + lasts
@@ -206,8 +227,10 @@ class AnthropicProvider:
         return known
 
     async def list_models(self) -> list[object]:
-        """Return the models that the server lists, in JSON; [] if it does not within 5 s. Never
-        raises."""
+        """Return the models that the server lists, in JSON; [] if it does not within 5 s, as no
+        cloud does. Never raises."""
+        if self._cloud is not None:
+            return []
         try:
             listing = await self._get_json(_MODELS, limit=_LISTED_MAX)
             return list_of(object_of(listing).get("data"))
@@ -220,26 +243,60 @@ class AnthropicProvider:
 
     async def aclose(self) -> None:
         """Close all connections, without waiting for an import that is under way."""
-        if self._loading is None or _failed(self._loading):
-            return
-        if self._loading.done():
-            await self._loading.result().close()
-        else:
-            self._loading.cancel()
+        for loading in filter(None, (self._loading, *self._past)):
+            if not loading.done():
+                loading.cancel()
+            elif not _failed(loading):
+                for client in loading.result().values():
+                    await client.close()
 
-    async def _client(self) -> AsyncAnthropic:
-        client_factory.check_url(self.url)
+    async def _client(self, model: str = "") -> AsyncAnthropic:
+        """The client for a model's requests; for those about no model, that of the server."""
+        if self._cloud is not None:
+            self._cloud.check()
+        client_factory.check_url(self._address(model))
         key, profile = None, self._profile
-        if profile is None:
+        if profile is None and self._cloud is None:
             key = client_factory.usable_key(self._api_key, self.url)
         if self._loading is None or _failed(self._loading):
             self._loading = asyncio.create_task(
                 client_factory.load_client(
-                    key, self.url, profile=profile, env_headers=self._env_headers
+                    key,
+                    self.url,
+                    profile=profile,
+                    env_headers=self._env_headers,
+                    cloud=self._cloud,
                 )
             )
         # Shielded: if one caller is cancelled, the others still get the import.
-        return await asyncio.shield(self._loading)
+        clients = await asyncio.shield(self._loading)
+        return clients[self._cloud is None or self._cloud.takes_messages(model)]
+
+    def _sign_in_again(self) -> None:
+        """Let the next request sign in to the cloud anew: the person may do so meanwhile."""
+        if self._cloud is not None and self._loading is not None and self._loading.done():
+            self._past.append(self._loading)
+            self._loading = None
+
+    def _address(self, model: str) -> str:
+        """The address that a model's requests go to."""
+        if self._cloud is None:
+            return self.url
+        own = self._cloud.messages_address if self._cloud.takes_messages(model) else ""
+        return own or self._cloud.address
+
+    def _payload(self, request: Request) -> dict[str, Any]:
+        """The body of a request, with what a cloud calls its model."""
+        given = convert.payload(request)
+        if self._cloud is not None:
+            given["model"] = self._cloud.id_of(request.model)
+            if not self._cloud.takes_messages(request.model):
+                given["anthropic_version"] = _INVOKE_VERSION
+            shared = {
+                name: given[name] for name in ("messages", "system", "tools") if name in given
+            }
+            given |= {name: convert.Uncopied(value) for name, value in shared.items()}
+        return given
 
     async def _open(
         self, client: AsyncAnthropic, request: Request, silence: Silence
@@ -247,7 +304,7 @@ class AnthropicProvider:
         """Send the request. Returns the response and its stream of events, or raises."""
         from anthropic import AsyncStream  # noqa: PLC0415 - loaded by now
 
-        given = convert.payload(request)
+        given = self._payload(request)
         try:
             with self._typed(silence, self._attempt(request.model), given):
                 # `messages.create` does the same, but its module needs all types of the API.
@@ -262,12 +319,19 @@ class AnthropicProvider:
                     )
                 )
         except ProviderError as error:
+            if error.error_class == "auth":
+                self._sign_in_again()
             _with_feature(error, request)
             raise
         response = stream.response
         kind = response.headers.get("content-type", "text/event-stream")
-        if kind.partition(";")[0].strip().lower() in {"text/event-stream", "text/plain"}:
+        name = kind.partition(";")[0].strip().lower()
+        if name in {"text/event-stream", "text/plain"}:
             return response, _body(response)
+        if name == _AMAZON_STREAM:
+            from tui.provider.anthropic import event_stream  # noqa: PLC0415 - of one cloud alone
+
+            return response, event_stream.as_server_sent_events(_body(response))
         # Not named a stream: a message in one piece, something that is not the API, or a stream.
         chunks, streams = _body(response), False
         try:
@@ -318,13 +382,15 @@ class AnthropicProvider:
             yield
         except _failures() as error:
             raise self._error(error, silence, at) from error
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RuntimeError) as error:
+            if _unsigned(error):
+                raise self._error(error, silence, at) from error
             if sent is None or (unwritable := not_json(sent)) is None:
                 raise
             raise unwritable from error
 
     def _error(self, error: Exception, silence: Silence, at: RequestAttempt) -> ProviderError:
-        return self._silent(silence) if silence.expired else classify(error, at)
+        return self._silent(silence, at.url) if silence.expired else classify(error, at)
 
     def _deltas(
         self,
@@ -428,11 +494,12 @@ class AnthropicProvider:
         return answer.json()
 
     def _attempt(self, model: str, *, began: bool = False) -> RequestAttempt:
-        return RequestAttempt(client_factory.shown(self.url), model, self._clock.now(), began)
+        place, now = client_factory.shown(self._address(model)), self._clock.now()
+        return RequestAttempt(place, model, now, began, self._cloud)
 
-    def _silent(self, silence: Silence) -> ProviderError:
+    @staticmethod
+    def _silent(silence: Silence, place: str) -> ProviderError:
         """The error of a wait that was too long."""
-        place = client_factory.shown(self.url)
         if silence.only_pings:
             minutes = f"{LONGEST_PINGING_S / 60:.0f} min"
             message, hint = f"{place} sent only pings for {minutes}.", STREAM_HINT
@@ -458,7 +525,19 @@ def _failures() -> tuple[type[Exception], ...]:
         OSError,
         json.JSONDecodeError,
         UnicodeDecodeError,
+        *_cloud_failures(),
     )
+
+
+def _cloud_failures() -> tuple[type[Exception], ...]:
+    """The exceptions of a cloud's libraries, where one is used."""
+    loaded: Any = sys.modules.get(f"{__package__}.cloud_clients")
+    return () if loaded is None else loaded.failures()
+
+
+def _unsigned(error: Exception) -> bool:
+    loaded: Any = sys.modules.get(f"{__package__}.cloud_clients")
+    return loaded is not None and loaded.unsigned(error) is not None
 
 
 def _with_feature(error: ProviderError, request: Request) -> ProviderError:
@@ -469,7 +548,7 @@ def _with_feature(error: ProviderError, request: Request) -> ProviderError:
     return error
 
 
-def _failed(task: asyncio.Task[AsyncAnthropic]) -> bool:
+def _failed(task: asyncio.Task[dict[bool, AsyncAnthropic]]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
 
 

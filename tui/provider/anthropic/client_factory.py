@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     import httpx2
     from anthropic import AsyncAnthropic
 
+    from tui.core.clouds import CloudAccess
+
 
 API_URL: Final = "https://api.anthropic.com"
 CONNECT_TIMEOUT_S: Final = 15.0
@@ -111,18 +113,27 @@ def _is_loopback(url: str) -> bool:
 
 
 async def load_client(
-    key: str | None, url: str, *, profile: str | None = None, env_headers: bool = True
-) -> AsyncAnthropic:
-    """Import the SDK and make the client in a thread, so that the event loop stays responsive.
+    key: str | None,
+    url: str,
+    *,
+    profile: str | None = None,
+    env_headers: bool = True,
+    cloud: CloudAccess | None = None,
+) -> dict[bool, AsyncAnthropic]:
+    """Import the SDK and make the client in a thread, so that the event loop stays responsive: it
+    is that of True, False is Bedrock's other one (see `cloud_clients`).
 
     Without a `key` the SDK signs in by itself: with a `profile`, or with "" by the environment.
-    Without `env_headers` it sends none of the environment's own (ANTHROPIC_CUSTOM_HEADERS).
+    Without `env_headers` it sends none of the environment's own (ANTHROPIC_CUSTOM_HEADERS). For a
+    `cloud`, its own client signs.
 
-    Raises ProviderError if the installed SDK is broken, CredentialsError for a profile that it
-    cannot use.
+    Raises ProviderError if the installed SDK is broken, CredentialsError for a profile or a cloud
+    that it cannot sign in to.
     """
     try:
-        return await asyncio.to_thread(_client, key, url, profile, env_headers)
+        if cloud is not None:
+            return await asyncio.to_thread(_cloud_clients, cloud)
+        return {True: await asyncio.to_thread(_client, key, url, profile, env_headers)}
     except ImportError as error:
         raise ProviderError(
             "unknown",
@@ -142,38 +153,61 @@ def _client(key: str | None, url: str, profile: str | None, env_headers: bool) -
             lines = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").split("\n")
             names = (line.partition(":")[0].strip() for line in lines)
             headers = {name: anthropic.Omit() for name in names if name} | headers
-        timeout, local = anthropic.Timeout(None, connect=CONNECT_TIMEOUT_S), _is_loopback(url)
         url, _, query = url.partition("?")
-        # Without encryption or a proxy there is no certificate to check, so the system's own, which
-        # take 20 ms, are not read.
-        plain = local and url.startswith("http:")
-        http_client = anthropic.DefaultAsyncHttpxClient(
-            base_url=url,
-            timeout=timeout,
-            verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True,
-            # A redirect would carry x-api-key to whatever place it names.
-            follow_redirects=False,
-            event_hooks={"response": [_load_errors]},
-            # A proxy cannot reach this machine's own servers.
-            mounts=dict.fromkeys(_SCHEMES) if local else {},
-        )
         try:
             client = anthropic.AsyncAnthropic(
                 api_key=key,
                 profile=profile or None,
                 base_url=url,
-                max_retries=0,
-                timeout=timeout,
                 default_headers=headers,
                 default_query=dict(parse_qsl(query, keep_blank_values=True)),
-                open_telemetry=False,
-                http_client=http_client,
+                **_shared_options(url),
             )
         except anthropic.AnthropicError as error:
             raise CredentialsError(sign_in_failed(error), hint=SIGN_IN_HINT) from error
-        with suppress(ImportError):  # otherwise the first connection imports it, in the loop
-            import_module("anyio._backends._asyncio")
+        _import_connections()
         return client
+
+
+def _cloud_clients(cloud: CloudAccess) -> dict[bool, AsyncAnthropic]:
+    with gc_pause(loading=True), _without_plugins():
+        import_sdk()
+        from tui.provider.anthropic.cloud_clients import make_clients  # noqa: PLC0415 - few have one
+
+        clients = make_clients(cloud, _shared_options)
+        _import_connections()
+        return clients
+
+
+def _shared_options(url: str) -> dict[str, Any]:
+    """The arguments that every client of the SDK gets, for the server at `url`."""
+    import anthropic  # noqa: PLC0415
+
+    timeout, local = anthropic.Timeout(None, connect=CONNECT_TIMEOUT_S), _is_loopback(url)
+    # Without encryption or a proxy there is no certificate to check, so the system's own, which
+    # take 20 ms, are not read.
+    plain = local and url.startswith("http:")
+    http_client = anthropic.DefaultAsyncHttpxClient(
+        base_url=url,
+        timeout=timeout,
+        verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True,
+        # A redirect would carry x-api-key to whatever place it names.
+        follow_redirects=False,
+        event_hooks={"response": [_load_errors]},
+        # A proxy cannot reach this machine's own servers.
+        mounts=dict.fromkeys(_SCHEMES) if local else {},
+    )
+    return {
+        "max_retries": 0,
+        "timeout": timeout,
+        "open_telemetry": False,
+        "http_client": http_client,
+    }
+
+
+def _import_connections() -> None:
+    with suppress(ImportError):  # otherwise the first connection imports it, in the loop
+        import_module("anyio._backends._asyncio")
 
 
 @contextmanager

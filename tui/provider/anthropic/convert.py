@@ -146,6 +146,14 @@ def payload(request: Request) -> dict[str, Any]:
     }
 
 
+class Uncopied(list[Any]):
+    """A list whose deep copy is itself. The clouds' clients copy each body and change only its top:
+    to copy the messages would take time that grows with the conversation."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Uncopied:
+        return self
+
+
 def headers(request: Request) -> dict[str, str]:
     """The headers for a request's body."""
     needed = betas(request)

@@ -39,14 +39,16 @@ _STATUS_OF: Final[Mapping[str, int]] = {
         400: "invalidargument failedprecondition validationexception invalidparameter badrequest",
         401: "unauthenticated invalidapikey",
         402: "paymentrequired insufficientquota",
-        403: "permissiondenied accessdeniedexception",
+        403: "permissiondenied accessdeniedexception expiredtokenexception"
+        " unrecognizedclientexception",
         404: "notfound modelnotfound resourcenotfoundexception",
         # OpenAI's: rate_limit_exceeded; AWS': ThrottlingException; Google's: RESOURCE_EXHAUSTED
         429: "ratelimitexceeded resourceexhausted throttlingexception toomanyrequests ratelimit",
         # OpenAI's: server_error; AWS': InternalServerException; Google's: INTERNAL
         500: "internal internalerror internalservererror internalserverexception servererror",
         # OmniRoute's: stream_error, stream_terminated; OpenRouter's: provider_unavailable
-        502: "badgateway upstreamerror streamerror streamterminated",
+        # AWS': ModelStreamErrorException, in the midst of an answer
+        502: "badgateway upstreamerror streamerror streamterminated modelstreamerrorexception",
         503: "unavailable serviceunavailable serviceunavailableexception providerunavailable",
         504: "timeout gatewaytimeout deadlineexceeded modeltimeoutexception",
         529: "overloaded modeloverloaded provideroverloaded",

@@ -13,7 +13,8 @@ from tui.core.errors import ErrorClass
 from tui.provider.anthropic.error_sizes import AFFORDED, ANSWER_LIMITS
 
 
-def _words(*patterns: str) -> re.Pattern[str]:
+def words(*patterns: str) -> re.Pattern[str]:
+    """The pattern of any of these, in any case."""
     return re.compile("|".join(patterns), re.IGNORECASE)
 
 
@@ -52,7 +53,7 @@ class ErrorRule:
     """The server refuses the length of the answer that is asked for."""
 
 
-OVERFLOW: Final = _words(
+OVERFLOW: Final = words(
     # Anthropic: prompt is too long: 213462 tokens > 200000 maximum
     r"prompt is too long",
     # Anthropic: input length and `max_tokens` exceed context limit: 188059 + 20000 > 200000
@@ -105,7 +106,7 @@ OVERFLOW: Final = _words(
 )
 """The messages of servers whose window is shorter than the prompt."""
 
-NOT_OVERFLOW: Final = _words(
+NOT_OVERFLOW: Final = words(
     # Groq: Request too large for model … on tokens per minute (TPM): Limit 6000
     r"tokens?[ -]per[ -]minute|\btpm\b",
     # Bedrock: Too many tokens, please wait before trying again.
@@ -120,13 +121,13 @@ NOT_OVERFLOW: Final = _words(
 )
 """Texts that mention tokens or windows and mean something else."""
 
-ANSWER_LENGTH: Final = _words(
+ANSWER_LENGTH: Final = words(
     rf"{_LENGTH}.{{0,60}}(?:{_COMPLAINT})",
     rf"(?:{_COMPLAINT}).{{0,60}}{_LENGTH}",
 )
 """Texts that complain about the length of the answer, without a number that can be read."""
 
-NOT_ANSWER_LENGTH: Final = _words(
+NOT_ANSWER_LENGTH: Final = words(
     # OpenAI: Unsupported parameter: 'max_tokens' is not supported with this model. Use
     # 'max_completion_tokens' instead.
     r"unsupported parameter|not supported with this model",
@@ -154,7 +155,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
         hint="Add credit with your provider, or ask for shorter answers: max_output under "
         "[provider] in config.toml.",
         statuses=frozenset({402}),
-        text=_words(rf"fewer max_tokens.{{0,80}}{AFFORDED}"),
+        text=words(rf"fewer max_tokens.{{0,80}}{AFFORDED}"),
         final=True,
         answer=True,
     ),
@@ -165,7 +166,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
         hint="Add credit with your provider, or ask for shorter answers: max_output under "
         "[provider] in config.toml.",
         statuses=frozenset({402}),
-        text=_words(r"fewer max_tokens"),
+        text=words(r"fewer max_tokens"),
         final=True,
     ),
     # 402 "billing_error"; 400 Your credit balance is too low to access the Anthropic API. …
@@ -176,7 +177,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
         hint="Add credit, raise the spend limit with your provider, or use another key.",
         statuses=frozenset({402}),
         types=frozenset({"billing_error"}),
-        codes=_words(r"spend_limit_reached", r"billing", r"not_billable", r"insufficient_quota"),
+        codes=words(r"spend_limit_reached", r"billing", r"not_billable", r"insufficient_quota"),
         final=True,
     ),
     ErrorRule(
@@ -184,7 +185,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
         headline="The account can't pay for this request",
         hint="Add credit with your provider, or use another key.",
         statuses=frozenset({400, 403, 429}),
-        text=_words(r"credit balance is too low", r"exceeded your current quota"),
+        text=words(r"credit balance is too low", r"exceeded your current quota"),
         final=True,
     ),
     # 511 Network Authentication Required: a captive portal; 407 Proxy Authentication Required
@@ -219,7 +220,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
         headline="The server's rate limit is reached",
         hint=f"{_AGAIN}, or {_OTHER_MODEL}.",
         statuses=frozenset({200, 400, 413, 422, 500, 503}),
-        text=_words(
+        text=words(
             r"tokens?[ -]per[ -]minute",
             r"\btpm\b",
             r"rate.?limit",
@@ -252,7 +253,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
         hint=_SHORTER,
         statuses=frozenset({200, 400, 422, 500}),
         text=ANSWER_LIMITS,
-        unless=_words(r"`inputs` tokens \+"),
+        unless=words(r"`inputs` tokens \+"),
         final=True,
         answer=True,
     ),
@@ -271,7 +272,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
         headline="The conversation is too long for {model}",
         hint="Shorten it with /compact, or start a new session with /new.",
         types=frozenset({"exceed_context_size_error", "context_length_exceeded"}),
-        codes=_words(r"^context_length_exceeded$", r"^model_context_window_exceeded$"),
+        codes=words(r"^context_length_exceeded$", r"^model_context_window_exceeded$"),
         final=True,
     ),
     # 400 max_tokens is too large for this model
@@ -293,7 +294,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
         hint="Choose one that the server offers: /model or --model.",
         statuses=frozenset({404}),
         types=frozenset({"not_found_error"}),
-        text=_words(r"\bmodels?\b"),
+        text=words(r"\bmodels?\b"),
     ),
     # 400 OpenAI's and LM Studio's: invalid model; model_not_found
     ErrorRule(
@@ -301,8 +302,8 @@ RULES: Final[tuple[ErrorRule, ...]] = (
         headline="There is no model {model} at {url}",
         hint="Choose one that the server offers: /model or --model.",
         statuses=frozenset({400}),
-        codes=_words(r"^model_not_found$"),
-        text=_words(r"\binvalid model\b", r"model .{1,80} (not found|does not exist)"),
+        codes=words(r"^model_not_found$"),
+        text=words(r"\binvalid model\b", r"model .{1,80} (not found|does not exist)"),
     ),
     # 404 404 page not found; 405 Method Not Allowed; 307 to another address
     ErrorRule(
@@ -326,7 +327,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
         headline="{model} is overloaded",
         hint=f"{_AGAIN}, or {_OTHER_MODEL}.",
         statuses=frozenset({200}),
-        text=_words(
+        text=words(
             r"\boverloaded\b",
             r"capacity exceeded",
             r"\bat capacity\b",
@@ -360,7 +361,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
         hint="Check the session with /repair, or start a new one with /new.",
         statuses=frozenset({400, 422}),
         types=frozenset({"invalid_request_error"}),
-        text=_words(
+        text=words(
             r"bound to a different conversation",
             r"invalid `?signature`?",
             r"thinking`? blocks .{0,80}cannot be modified",

@@ -234,7 +234,13 @@ async def status(frontend: ScreenFrontend, _: str) -> None:
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
-    frontend.report(Report("Status", list(status_rows(agent, frontend.services.workspace))))
+    services = frontend.services
+    frontend.report(
+        Report(
+            "Status",
+            list(status_rows(agent, services.workspace, services.settings.now)),
+        )
+    )
 
 
 async def quit_(frontend: ScreenFrontend, _: str) -> None:
