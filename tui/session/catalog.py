@@ -16,11 +16,13 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from tui.core.dataclass import asdict, dataclass
 from tui.core.errors import SessionError
+from tui.core.facts import DEFAULT_PROFILE
 from tui.core.messages import Usage, blocks_of, string_of, tool_calls
 from tui.core.paths import Folders, expanded
 from tui.core.workspace import worktree_of
 from tui.session.drafts import UnsentWork
 from tui.session.jsonl import Findings, parse, split
+from tui.session.profile_record import profile_of
 from tui.session.reader import open_session, read, read_ends
 from tui.session.records import Record, is_answer, is_ours, is_prompt, title_of
 
@@ -219,7 +221,8 @@ _TURNS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "p
 
 @dataclass(frozen=True, slots=True)
 class SessionSummary:
-    """One line of `sessions list`. `tokens` is what the context held after the last answer."""
+    """One line of `sessions list`. `tokens` is what the context held after the last answer,
+    `profile` the one that was used last, "" for none."""
 
     id: str
     path: str
@@ -231,6 +234,7 @@ class SessionSummary:
     tokens: int
     state: SessionState
     problems: tuple[str, ...] = ()
+    profile: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"problems": list(self.problems)}
@@ -272,6 +276,7 @@ def _described(path: Path) -> SessionSummary:
         tokens=Usage.from_json(usage).context,
         state=_state(branch, problems, loaded.unsent),
         problems=problems,
+        profile="" if (profile := profile_of(path)) == DEFAULT_PROFILE else profile,
     )
 
 
