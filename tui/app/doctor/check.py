@@ -12,6 +12,7 @@ from tui.core.errors import ConfigError
 from tui.core.paths import Folders
 from tui.settings import layers
 from tui.settings.layers import IgnoredSetting
+from tui.settings.profiles import Profile
 from tui.settings.trust import trust_of
 
 Status: TypeAlias = Literal["ok", "warn", "fail"]
@@ -36,7 +37,8 @@ class Subject:
 
     `config` are the settings in force, the defaults where they cannot be read: then `broken` says
     why. `ignored` is what a folder's own settings say and that does not count. `foreign_server`:
-    they name the server, which gets no key of the environment.
+    they name the server, or the `profile` does; it gets no key of the environment. `profiles` are
+    the names that there are.
     """
 
     workspace: Path
@@ -46,21 +48,40 @@ class Subject:
     broken: ConfigError | None = None
     ignored: tuple[IgnoredSetting, ...] = ()
     foreign_server: bool = False
+    profile: Profile = Profile()
+    profiles: tuple[str, ...] = ()
 
     @classmethod
     def of(
-        cls, workspace: Path, folders: Folders, env: Mapping[str, str], *, model: str = ""
+        cls,
+        workspace: Path,
+        folders: Folders,
+        env: Mapping[str, str],
+        *,
+        model: str = "",
+        profile: str = "",
     ) -> Subject:
-        """Reads the configuration; never raises. `model` is the one in use, where that is known."""
+        """Reads the configuration; never raises. `model` and `profile` are those in use, where
+        that is known."""
+        given = {"model": model, "profile": profile}
         try:
             loaded = layers.load(
                 folders=folders,
                 workspace=workspace,
                 allows=trust_of(folders, workspace).allows,
                 env=env,
-                overrides={"model": model} if model else {},
+                overrides={key: value for key, value in given.items() if value},
             )
         except ConfigError as error:
             return cls(workspace, folders, env, Config(), error)
-        config, foreign = loaded.config, loaded.foreign_server
-        return cls(workspace, folders, env, config, None, loaded.ignored, foreign)
+        return cls(
+            workspace,
+            folders,
+            env,
+            loaded.config,
+            None,
+            loaded.ignored,
+            loaded.foreign_server or "base_url" in loaded.profile.account,
+            loaded.profile,
+            loaded.profiles,
+        )

@@ -32,6 +32,8 @@ def status_rows(agent: Agent, workspace: Path) -> Iterator[Row]:
     yield Row("file", (shorten(session.path) if session.path else "none, kept in memory only",))
     yield Row("folder", (shorten(workspace),))
     yield Row("model", (agent.models.current, f"window {tokens(agent.models.window)}"))
+    if agent.models.profile:
+        yield Row("profile", (one_line(agent.models.profile),))
     yield Row("mode", (MODE_NAMES[agent.permissions.mode],))
     if agent.models.effort != agent.models.own_effort:
         yield Row("effort", (agent.models.effort,))
