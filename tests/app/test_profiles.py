@@ -123,6 +123,18 @@ async def test_the_environments_key_is_never_sent_with_a_profile(
         assert all("x-of-home" not in one.headers for one in work.requests)
 
 
+async def test_a_profile_that_says_so_uses_the_environments_key_at_its_own_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with two_servers() as (home, work):
+        write(
+            f'base_url = "{home.url}"\n[profile.ci]\nbase_url = "{work.url}"\nkey_from = "default"'
+        )
+        monkeypatch.setenv("ANTHROPIC_API_KEY", WORK)
+        await made(Options(cwd=tmp_path).having(profile="ci"))
+        assert (asked(home), asked(work)) == ([], [WORK])
+
+
 async def test_a_resumed_session_has_the_profile_that_it_was_made_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,7 +102,7 @@ def prepare(
             practice=options.models.practice,
             script=options.models.practice_script,
             profile=loaded.profile,
-            foreign_server=loaded.foreign_server or "base_url" in loaded.profile.account,
+            foreign_server=loaded.foreign_server or loaded.profile.has_own_server,
         ),
         elevated=options.permissions.yolo,
         mode=MODES[

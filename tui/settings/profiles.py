@@ -55,6 +55,11 @@ class Profile:
         """True if it is asked with what was stored for it, and with nothing else."""
         return bool(self.name) and self.key_from != "default"
 
+    @property
+    def has_own_server(self) -> bool:
+        """True if it names the server itself, which then gets nothing of the environment."""
+        return self.has_own_key and "base_url" in self.account
+
 
 def without_profiles(table: Mapping[str, Any]) -> Table:
     """A person's settings without the profiles in them."""

@@ -81,7 +81,7 @@ class Subject:
             loaded.config,
             None,
             loaded.ignored,
-            loaded.foreign_server or "base_url" in loaded.profile.account,
+            loaded.foreign_server or loaded.profile.has_own_server,
             loaded.profile,
             loaded.profiles,
         )
