@@ -252,10 +252,14 @@ async def test_a_server_without_a_key_is_remembered_as_such(tmp_path: Path) -> N
         assert "key_from" not in parsed_file(file.read_bytes(), file)["profile"]["empty"]
 
 
+def _accepted(_server: str, _key: str | None) -> tuple[int, str]:
+    return 200, ""
+
+
 async def test_a_profile_for_anthropic_is_above_the_persons_own_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.app.doctor.setup.ask_for_models", lambda *_: (200, ""))
+    monkeypatch.setattr("tui.app.doctor.setup.ask_for_models", _accepted)
     write('base_url = "http://127.0.0.1:9"\n[profile.own]\n')
     program = Program(Options(cwd=tmp_path).having(profile="own"), None)
     await program.set_up(KeySetup("sk-ant-" + "x" * 40))

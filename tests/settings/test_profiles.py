@@ -168,9 +168,10 @@ def test_near_names_are_suggested(home: Folders, workspace: Path) -> None:
         load_all(home, workspace)
     assert caught.value.hint == "Did you mean key_from?"
     use(home, "[profile.work]\n")
-    for given in ({"overrides": {"profile": "wrok"}}, {"env": {"HOLDFAST_PROFILE": "wrok"}}):
+    for option, variable in (("wrok", ""), ("", "wrok")):
+        env, overrides = {"HOLDFAST_PROFILE": variable}, {"profile": option}
         with pytest.raises(ConfigError, match="there is no profile wrok") as caught:
-            load_all(home, workspace, **given)
+            load_all(home, workspace, env=env, overrides=overrides)
         assert caught.value.hint == "Did you mean work?"
     with pytest.raises(ConfigError, match="this session: there is no profile gone") as caught:
         load_all(home, workspace, session="gone")
