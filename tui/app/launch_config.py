@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -168,6 +167,8 @@ def with_key(
         name = credentials.key_variable(os.environ)
         why = f" {name} isn't used with a profile." if name else ""
         without = f"Profile {profile.name} has no key for {server}.{why}"
+        import shlex  # noqa: PLC0415 - only on error
+
         hint = _PROFILE_HINT.format(shlex.quote(profile.name)) if hint == _KEY_HINT else hint
     raise CredentialsError(without, hint=hint)
 

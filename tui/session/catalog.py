@@ -22,7 +22,6 @@ from tui.core.paths import Folders, expanded
 from tui.core.workspace import worktree_of
 from tui.session.drafts import UnsentWork
 from tui.session.jsonl import Findings, parse, split
-from tui.session.profile_record import profile_of
 from tui.session.reader import open_session, read, read_ends
 from tui.session.records import Record, is_answer, is_ours, is_prompt, title_of
 
@@ -258,6 +257,8 @@ def describe(path: Path) -> SessionSummary:
 
 
 def _described(path: Path) -> SessionSummary:
+    from tui.session.profile_record import profile_of  # noqa: PLC0415 - only what has changed
+
     size = path.stat().st_size
     loaded = read(path) if size <= WHOLE else read_ends(path)
     counted = None if size <= WHOLE else _count_messages(path)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from tui.core.dataclass import dataclass
 from tui.core.errors import ConfigError, StorageError, UsageError, os_error_as
@@ -21,9 +21,11 @@ from tui.core.workspace import PRIVATE_DIR
 from tui.settings import toml_edit
 from tui.settings.file_schemas import SCHEMA_LINE, write_schema_for
 from tui.settings.layers import Table, check_own, parse
-from tui.settings.schema import Setting
 from tui.settings.toml_edit import Value
 from tui.settings.validation import Key
+
+if TYPE_CHECKING:
+    from tui.settings.schema import Setting
 
 Changes: TypeAlias = Mapping[Key, Value | None]
 """The values to set; None removes a key, so that its default holds again."""
