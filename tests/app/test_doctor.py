@@ -255,9 +255,12 @@ def test_a_profile_is_named_and_its_server_asked_without_its_token(
     with server(401) as (address, asked):
         write_profile(own_folders / "anthropic", "default", base_url=address)
         found = looked(tmp_path, {"ANTHROPIC_CONFIG_DIR": str(own_folders / "anthropic")})
-    assert (found["key"].status, found["key"].detail) == ("ok", f"profile default, for {address}")
+    assert (found["key"].status, found["key"].detail) == (
+        "ok",
+        f"the sign-in default, for {address}",
+    )
     assert found["server"].status == "ok"
-    assert found["server"].detail.endswith("profile default signs in with the first request")
+    assert found["server"].detail.endswith("the sign-in default signs in with the first request")
     assert asked == [("/v1/models?limit=1", "")]
 
 

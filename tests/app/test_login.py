@@ -14,7 +14,7 @@ from tests.support.profile import TOKEN, write_profile
 from tests.support.server import LoopbackServer
 from tui.agent.agent import Agent
 from tui.agent.prompts import parse
-from tui.app.dialog_data import KeySetup, PracticeSetup, ProfileSetup, ServerSetup, SetupElsewhere
+from tui.app.dialog_data import KeySetup, PracticeSetup, ServerSetup, SetupElsewhere, SignInSetup
 from tui.app.options.arguments import Options
 from tui.app.program import Program
 from tui.app.services import SessionChoice
@@ -78,16 +78,16 @@ async def test_a_profile_takes_the_place_of_a_stored_key(own_folders: Path, tmp_
     async with LoopbackServer(SAID) as server:
         write_profile(own_folders / "anthropic", "default", base_url=server.url)
         async with opened(tmp_path) as (program, agent):
-            assert program.profile() == "default"
+            assert program.sign_in() == "default"
             await program.set_up(PracticeSetup())
             await program.reconnect(agent)
             assert agent.models.current == "practice"
             assert program.connection() == "In use: the practice model."
             await ask(agent, "hello")
-            await program.set_up(ProfileSetup("default"))
+            await program.set_up(SignInSetup("default"))
             await program.reconnect(agent)
             assert agent.models.current == "claude-sonnet-5-5"
-            assert program.connection() == "Signed in with profile default."
+            assert program.connection() == "Signed in with the sign-in default."
             await ask(agent, "go")
     (post,) = server.posts
     assert post.headers["authorization"] == f"Bearer {TOKEN}"
@@ -114,7 +114,7 @@ async def test_a_key_of_the_environment_is_said_to_come_first_again(
     write_profile(own_folders / "anthropic", "default")
     async with opened(tmp_path) as (program, _):
         assert program.connection().endswith("with the key in ANTHROPIC_API_KEY.")
-        said = await program.set_up(ProfileSetup("default"))
+        said = await program.set_up(SignInSetup("default"))
         assert said.endswith("ANTHROPIC_API_KEY still comes first at the next start.")
         assert program.launch.access.key is None
 

@@ -82,7 +82,7 @@ def test_bash_offers_every_flag_of_a_command(
     [
         (("--output-format", ""), {"text", "json", "stream-json", "claude-stream-json"}),
         (("sessions", "export", "--format", "h"), {"html"}),
-        (("completion", ""), set(SHELLS)),
+        (("completion", ""), {*SHELLS, "profiles"}),
         (("drill", ""), set(FAULTS)),
         (("-C", ""), {"sub"}),
         (("run", "--dir", "s"), {"sub"}),

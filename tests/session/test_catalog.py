@@ -59,6 +59,7 @@ async def test_an_entry_says_what_interface_promises(home: Folders, clock: FakeC
         "tokens": 100,
         "state": "ok",
         "problems": [],
+        "profile": "",
     }
 
 

@@ -47,6 +47,7 @@ def load_all(
     trusted: bool = True,
     env: dict[str, str] | None = None,
     overrides: dict[str, Any] | None = None,
+    session: str = "",
 ) -> LoadedSettings:
     return load(
         folders=home,
@@ -54,6 +55,7 @@ def load_all(
         allows=Trust(everything=trusted).allows,
         env=env or {},
         overrides=overrides or {},
+        session_profile=session,
     )
 
 

@@ -89,7 +89,7 @@ def test_a_profile_that_cannot_be_used_is_named_with_the_reason(
     file = own_folders / "anthropic" / "configs" / "default.json"
     file.parent.mkdir()
     file.write_text(config * (2 if why == "larger than" else 1))
-    with pytest.raises(CredentialsError, match=f"profile default: .*{why}") as caught:
+    with pytest.raises(CredentialsError, match=f"the sign-in default: .*{why}") as caught:
         find_credential(env, folders())
     assert "ant auth login" in caught.value.hint
     assert find_credential(env, folders(), GATEWAY) is None
@@ -97,7 +97,7 @@ def test_a_profile_that_cannot_be_used_is_named_with_the_reason(
 
 @pytest.mark.parametrize("name", ["nowhere", "../work", ".hidden", " work", "a/b", "a\x1b[2Jb"])
 def test_a_name_that_is_no_profile_is_refused(env: dict[str, str], name: str) -> None:
-    with pytest.raises(CredentialsError, match="Can't sign in with profile") as caught:
+    with pytest.raises(CredentialsError, match="Can't use the sign-in") as caught:
         find_credential(env | {"ANTHROPIC_PROFILE": name}, folders())
     assert caught.value.message.isprintable()
 

@@ -164,6 +164,7 @@ def _records() -> list[tuple[str, Json]]:
         ("pin", {"target": "10", "pinned": True}),
         ("mcp", {"off": {"a": ["b"]}}),
         ("title", {"title": "A title"}),
+        ("profile", {"name": "work", "before": "default"}),
         ("note", {"text": "A note."}),
         ("memory", {"path": "/w/MEMORY.md", "notes": 1, "added": 1, "covers": "9", **model}),
         ("exam", {

@@ -20,7 +20,14 @@ from tui.agent.turn_state import TurnState
 from tui.context.token_ledger import Ledger
 from tui.core.clock import Clock
 from tui.core.config import Config
-from tui.core.facts import Debug, DurableFact, Fact, QueueChanged
+from tui.core.facts import (
+    DEFAULT_PROFILE,
+    Debug,
+    DurableFact,
+    Fact,
+    ProfileUsed,
+    QueueChanged,
+)
 from tui.core.messages import Usage
 from tui.core.paths import Folders
 from tui.core.workspace import Workspace
@@ -129,10 +136,14 @@ class AgentContext:
 
     @asynccontextmanager
     async def within_limits(self, request: Request) -> AsyncGenerator[None]:
-        """Make a request while the limits of the run hold; near one, after those under way.
+        """Make a request while the limits of the run hold; near one, after those under way. The
+        record says first whose key pays for it from now on, where that has changed.
 
         Raises LimitReachedError.
         """
+        before, now = self.session.profile, self.config.profile
+        if before != now:
+            self.record(ProfileUsed(now or DEFAULT_PROFILE, before or DEFAULT_PROFILE))
         top = self.parent or self
         rules, state = top.rules, top.state
         if not rules.limits.any:

@@ -75,6 +75,11 @@ class AgentModels:
         return self._ctx.link.model.id
 
     @property
+    def profile(self) -> str:
+        """The person's profile whose key is used; "" for none."""
+        return self._ctx.config.profile
+
+    @property
     def prices(self) -> Mapping[str, Price]:
         """The prices that the person has set, by model."""
         return self._ctx.config.prices

@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
+
 from tui.agent.prompts import Directives
 from tui.agent.supervised_commands import ended_jobs, states_of, with_command_states
 from tui.context.interrupted_calls import Interrupted, unsettled_calls, with_file, with_files
@@ -234,7 +236,15 @@ async def publish_opening(
 
     session, root = ctx.session, str(ctx.workspace.root)
     path = str(session.path) if session.path else None
-    ctx.publish(facts.SessionStarted(session.id, path, ctx.link.model.id, root, session.resumed))
+    started = facts.SessionStarted(
+        session.id,
+        path,
+        ctx.link.model.id,
+        root,
+        session.resumed,
+        ctx.config.profile or msgspec.UNSET,
+    )
+    ctx.publish(started)
     if files := [asdict(one) for one in ctx.sources.injected]:
         ctx.publish(facts.ContextFiles(tuple(files)))
     if session.resumed and (gone := await asyncio.to_thread(_gone_folder, ctx)):

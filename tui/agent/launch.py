@@ -22,6 +22,7 @@ from tui.settings.agent_definitions import (
 )
 from tui.settings.credentials import Credential
 from tui.settings.hook_files import Hook
+from tui.settings.profiles import Profile
 from tui.settings.sign_in import SignIn
 from tui.settings.trust import Trust
 from tui.tools.base import Tool
@@ -46,10 +47,10 @@ class Access:
     """The access to the model: the practice model, or the configured server with a `key`, which
     never shows in a repr, or with the SDK's own sign-in where there is none.
 
-    `foreign_server`: the folder named the server, which gets nothing of the environment, neither
-    key nor headers. `cloud` serves the models in the place of Anthropic, and signs by itself.
-    `around` wraps the model, beneath the retries: a drill. `short_names`: the configuration had
-    some, which are resolved here.
+    `profile` is the person's, whose key that is. `foreign_server`: the folder or the profile named
+    the server, which gets nothing of the environment, neither key nor headers. `cloud` serves the
+    models in the place of Anthropic, and signs by itself. `around` wraps the model, beneath the
+    retries: a drill. `short_names`: the configuration had some, which are resolved here.
     """
 
     practice: bool = False
@@ -57,6 +58,7 @@ class Access:
     script: Path | None = None
     key: str | None = field(default=None, repr=False)
     sign_in: SignIn | None = None
+    profile: Profile = Profile()
     foreign_server: bool = False
     cloud: CloudAccess | None = None
     around: Callable[[Provider, Clock], Provider] | None = None

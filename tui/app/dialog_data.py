@@ -33,7 +33,7 @@ class SessionRow:
 
     `agent` is the other agent whose session it is, "" for one of ours; `problems` are the codes
     of what is wrong with its file; `background` is the state of the process that runs it, "" where
-    none does.
+    none does; `profile` is the person's, "" for none.
     """
 
     id: str
@@ -49,6 +49,7 @@ class SessionRow:
     parent: str = ""
     """The file of the session whose sub-agent's it is."""
     background: str = ""
+    profile: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,25 +105,28 @@ class PracticeSetup:
 
 
 @dataclass(frozen=True, slots=True)
-class ProfileSetup:
-    """The profile of this machine that `ant auth login` wrote."""
+class SignInSetup:
+    """The sign-in of this machine that `ant auth login` wrote."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetupElsewhere:
-    """A key, profile or server that another program or window has set up meanwhile."""
+    """A key, sign-in or server that another program or window has set up meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetupQuestion:
-    """The question how a model is to be reached. `why` that is asked; `profile` is the one of this
-    machine that can be used. `session`: one is open, and continues whatever the answer is."""
+    """The question how a model is to be reached. `why` that is asked; `sign_in` is the one of this
+    machine that can be used. `session`: one is open, and continues whatever the answer is.
+    `profile` is the one that it is for, "" for none, and `server` what that has."""
 
     why: str
-    profile: str = ""
+    sign_in: str = ""
     session: bool = False
+    profile: str = ""
+    server: ServerSetup | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +156,7 @@ class FailedRequest:
     before: tuple[str, ...] = ()
 
 
-Setup: TypeAlias = KeySetup | ServerSetup | ProfileSetup | PracticeSetup | SetupElsewhere
+Setup: TypeAlias = KeySetup | ServerSetup | SignInSetup | PracticeSetup | SetupElsewhere
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,12 +14,12 @@ from tui.agent.launch import BARE, BARE_HINT, Access, Launch
 from tui.agent.limits import Limits
 from tui.agent.model_access import with_whole_names
 from tui.app.options.arguments import Options
-from tui.app.session_path import folder_of, workspace_of
+from tui.app.session_path import folder_of, session_path, workspace_of
 from tui.context.system_prompt import Source
 from tui.core import log
 from tui.core.clock import Clock
 from tui.core.config import Config
-from tui.core.errors import ConfigError, CredentialsError, UsageError
+from tui.core.errors import ConfigError, CredentialsError, HoldfastError, UsageError
 from tui.core.paths import Folders, folders, shorten, workspace_slug
 from tui.core.workspace import Workspace, worktree_of
 from tui.permissions.types import Mode
@@ -28,6 +28,7 @@ from tui.session.session import Session
 from tui.settings import credentials
 from tui.settings import layers as settings
 from tui.settings.layers import IgnoredSetting, LoadedSettings
+from tui.settings.profiles import Profile
 from tui.settings.trust import Trust, trust_of
 
 if TYPE_CHECKING:
@@ -45,6 +46,12 @@ _KEY_HINT = (
 )
 
 
+_PROFILE_HINT = (
+    'Run `holdfast --profile {0}` to enter one. key_from = "default" in its table uses the key'
+    " that counts without a profile."
+)
+
+
 def prepare(
     options: Options,
     scratch: Path | None = None,
@@ -52,13 +59,15 @@ def prepare(
     *,
     home: Folders | None = None,
     settled: Mapping[str, Any] | None = None,
+    session_profile: str = "",
 ) -> Launch:
     """Read everything that decides how to run. Blocks; raises ConfigError or UsageError.
 
     `scratch` takes the full tool results of a run that keeps nothing; `trusted` is what the person
     said in this run, in the place of what is kept; `home` are the program's folders, None for the
-    usual ones. `settled` are settings that count whatever a file says. The key is not looked for
-    here: a keyring may take seconds, and a screen must not wait.
+    usual ones. `settled` are settings that count whatever a file says. `session_profile` is the
+    profile of the session to resume; where it is "", that of the session which the options name
+    counts. The key is not looked for here: a keyring may take seconds, and a screen must not wait.
     """
     home = home or _home()
     log.to_file(home.log, debug=options.screen.verbose)
@@ -66,7 +75,10 @@ def prepare(
     if options.permissions.trust:
         trusted = Trust(everything=True)
     trusted = trusted or trust_of(home, root)
-    loaded = read_settings(options, home, root, trusted, settled=settled)
+    recorded = "" if session_profile else _profile_of_options(options)
+    loaded = read_settings(
+        options, home, root, trusted, settled=settled, session_profile=session_profile or recorded
+    )
     if options.models.practice_script is not None:
         from tui.provider.practice.script import read_script  # noqa: PLC0415 - seldom needed
 
@@ -87,7 +99,8 @@ def prepare(
         access=Access(
             practice=options.models.practice,
             script=options.models.practice_script,
-            foreign_server=loaded.foreign_server,
+            profile=loaded.profile,
+            foreign_server=loaded.foreign_server or loaded.profile.has_own_server,
             cloud=cloud_of(loaded.config),
         ),
         elevated=options.permissions.yolo,
@@ -105,6 +118,7 @@ def prepare(
             *_brought_back(home),
             *_ignored(loaded.ignored),
             *_foreign_server(loaded),
+            *filter(None, (other_profile(recorded, loaded.profile),)),
         ),
         one_turn=options.printing.headless,
         trust=trusted,
@@ -150,17 +164,54 @@ def with_key(
     Raises CredentialsError, with the texts given, where there is nothing and nothing can be asked
     without: only the API itself insists on it.
     """
-    if launch.access.key or launch.access.sign_in or launch.access.practice:
+    access, url = launch.access, launch.config.base_url
+    if access.key or access.sign_in or access.practice:
         return launch
-    if launch.access.cloud is not None:
+    if access.cloud is not None:
         if launch.one_turn:  # on a screen, the first request says it, and can be sent again
-            launch.access.cloud.check()
+            access.cloud.check()
         return launch
-    url, foreign = launch.config.base_url, launch.access.foreign_server
-    credential = credentials.find_credential(os.environ, launch.folders, url, foreign=foreign)
-    if credential or url:
+    credential = credentials.find_credential(
+        os.environ, launch.folders, url, foreign=access.foreign_server, profile=access.profile
+    )
+    profile = access.profile
+    if credential or profile.key_from == "none" or (url and not profile.has_own_key):
         return launch.signed_by(credential)
+    if profile.has_own_key:
+        server = urlsplit(credentials.server_of(url)).netloc.rpartition("@")[2]
+        name = credentials.key_variable(os.environ)
+        why = f" {name} isn't used with a profile." if name else ""
+        without = f"Profile {profile.name} has no key for {server}.{why}"
+        import shlex  # noqa: PLC0415 - only on error
+
+        hint = _PROFILE_HINT.format(shlex.quote(profile.name)) if hint == _KEY_HINT else hint
     raise CredentialsError(without, hint=hint)
+
+
+def _profile_of_options(options: Options) -> str:
+    """The profile of the session that the options name; "" where they name none. Blocks."""
+    with suppress(HoldfastError, OSError):
+        if path := session_path(options):
+            return recorded_profile(path)
+    return ""
+
+
+def recorded_profile(session: Path) -> str:
+    """The profile that a session was made with, "default" for none; "" where that isn't known. What
+    is wrong with the file is said when it is opened. Blocks."""
+    from tui.session.profile_record import profile_of  # noqa: PLC0415 - few are resumed
+
+    with suppress(HoldfastError, OSError):
+        return profile_of(session)
+    return ""
+
+
+def other_profile(recorded: str, now: Profile) -> str:
+    """Say that a session goes on with another profile than it was made with; "" where it isn't
+    so."""
+    if not recorded or recorded == now.shown:
+        return ""
+    return f"This session was made with profile {recorded}; {now.chosen_by} names {now.shown}."
 
 
 def new_session(
@@ -172,7 +223,13 @@ def new_session(
     if options.opening.no_session:
         return Session.in_memory(root, clock=clock)
     started = unattended if options.printing.headless else ""
-    return Session.create(root, folders=launch.folders, clock=clock, started=started)
+    return Session.create(
+        root,
+        folders=launch.folders,
+        clock=clock,
+        started=started,
+        profile=launch.config.profile,
+    )
 
 
 def read_settings(
@@ -182,9 +239,11 @@ def read_settings(
     trusted: Trust,
     *,
     settled: Mapping[str, Any] | None = None,
+    session_profile: str = "",
 ) -> LoadedSettings:
     """Read the settings that are in force for the options. Blocks; raises ConfigError and
-    UsageError. What is `settled` counts whatever a file says."""
+    UsageError. What is `settled` counts whatever a file says; `session_profile` is that of the
+    session to resume."""
     overrides = {**(settled or {}), **options.overrides}
     if options.permissions.bare:
         from tui.settings import bare  # noqa: PLC0415 - seldom wanted
@@ -194,6 +253,7 @@ def read_settings(
             workspace=root,
             env=os.environ,
             overrides=overrides,
+            session_profile=session_profile,
             asks_server=not options.models.practice,
             elevated=options.permissions.yolo,
         )
@@ -204,6 +264,7 @@ def read_settings(
             allows=trusted.allows,
             env=os.environ,
             overrides=overrides,
+            session_profile=session_profile,
         )
     except ConfigError as error:
         if options.command == "chat":

@@ -15,7 +15,8 @@ TOPICS: Final = (
     "directives", "sessions", "desk", "background", "context", "requests", "memory", "errors",
     "tasks", "machines", "replay", "print-mode", "python", "claude", "editors", "events", "mcp",
     "agents", "worktrees", "jobs", "skills", "plugins", "hooks", "web", "images", "configuration",
-    "clouds", "otel", "themes", "terminals", "plain", "practice", "files", "containers", "doctor",
+    "clouds", "otel", "profiles", "themes", "terminals", "plain", "practice", "files",
+    "containers", "doctor",
 )  # fmt: skip
 """The names of the topics, in reading order: each is a file in `tui/manual`."""
 

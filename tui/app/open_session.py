@@ -169,8 +169,9 @@ async def after_opening(conversation: Conversation, choice: SessionChoice) -> No
 async def set_up(conversation: Conversation, why: str) -> bool:
     """Ask how a model is reached. False where the person wants none."""
     frontend, session = conversation.frontend, conversation.agent is not None
-    profile = await asyncio.to_thread(conversation.services.profile)
-    question = SetupQuestion(why, profile=profile, session=session)
+    sign_in = await asyncio.to_thread(conversation.services.sign_in)
+    profile, server = conversation.services.account()
+    question = SetupQuestion(why, sign_in=sign_in, session=session, profile=profile, server=server)
     done = await frontend.ask_setup(question)
     if done:
         frontend.say(done, "success")
@@ -178,7 +179,7 @@ async def set_up(conversation: Conversation, why: str) -> bool:
 
 
 async def login(conversation: Conversation, _: str) -> None:
-    """/login: another key, server or profile from the next request on; the session continues."""
+    """/login: another key, server or sign-in from the next request on; the session continues."""
     if not conversation.says_idle() or conversation.opening:
         return
     using = await asyncio.to_thread(conversation.services.connection)

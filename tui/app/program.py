@@ -21,11 +21,11 @@ from tui.app.dialog_data import (
     KeySetup,
     ModelRow,
     PracticeSetup,
-    ProfileSetup,
     ServerSetup,
     SessionRow,
     Setup,
     SetupElsewhere,
+    SignInSetup,
 )
 from tui.app.options.arguments import BatchOptions, Options
 from tui.app.services import LiveSettings, Opening, SessionChoice
@@ -51,9 +51,12 @@ from tui.session import catalog
 from tui.session.session import Session
 from tui.settings import credentials, edit, trust
 from tui.settings.credentials import server_of
-from tui.settings.layers import LoadedSettings
+from tui.settings.edit import Value
+from tui.settings.layers import LoadedSettings, Place, SettingsLayer
 from tui.settings.local_servers import LocalServer, probe_local_servers
+from tui.settings.profiles import SESSION
 from tui.settings.trust import Trust, TrustItem
+from tui.settings.validation import Key
 
 
 class Program:
@@ -150,6 +153,8 @@ class Program:
 
     async def make_agent(self, choice: SessionChoice, approver: Approver) -> Agent:
         why, hint = "No API key found.", "Paste one, connect a server, or practice offline."
+        if choice.path is not None and not choice.foreign:
+            await asyncio.to_thread(self._use_profile_of, choice.path)
         await asyncio.to_thread(self._find_key, without=why, hint=hint)
         session = await asyncio.to_thread(self._open, choice)
         agent = await asyncio.to_thread(self._make, session, approver)
@@ -159,9 +164,27 @@ class Program:
         self.session = session
         return agent
 
+    def _use_profile_of(self, session: Path) -> None:
+        """Go on with the profile that a session was made with, unless the command line names one.
+        Says so where that is another than now. Blocks; raises ConfigError where it is gone."""
+        recorded, before = launch_config.recorded_profile(session), self.launch
+        if recorded and not self.options.models.profile:
+            if recorded == before.access.profile.shown:
+                return
+            fresh = launch_config.prepare(
+                self.options, self.scratch, self._trust, session_profile=recorded
+            )
+            self._take_up(fresh, found_key=False)
+            said = f"Profile {recorded}: this session was made with it."
+        else:
+            said = launch_config.other_profile(recorded, before.access.profile)
+        if said and said not in before.notices:
+            self.launch = replace(self.launch, notices=(*before.notices, said))
+
     def run_options(self, tasks: Path) -> Options:
         """The options that work on a task file as this screen would."""
-        now, models, permissions = self.launch, self.options.models, self.options.permissions
+        now, permissions = self.launch, self.options.permissions
+        models = replace(self.options.models, profile=now.access.profile.shown)
         return Options(
             command="run",
             cwd=now.workspace.root,
@@ -181,6 +204,7 @@ class Program:
             resume=None,
             no_session=False,
             practice=now.access.practice,
+            profile=now.access.profile.shown,
             plain=False,
             attach=False,
         )
@@ -205,10 +229,16 @@ class Program:
         if (cloud := launch.access.cloud) is not None:
             return f"In use: {launch.model} at {cloud}, with {cloud.identity}."
         if launch.access.sign_in:
-            return f"Signed in with {launch.access.sign_in}."
+            profile = launch.access.profile
+            whose = f" Profile {profile.name}." if profile.name else ""
+            return f"Signed in with {launch.access.sign_in}.{whose}"
         server = f" at {shown(launch.base_url)}" if launch.base_url else ""
+        profile = launch.access.profile
+        server += f", profile {profile.name}" if profile.name else ""
         with suppress(CredentialsError):
-            credential = credentials.find_credential(os.environ, home, launch.config.base_url)
+            credential = credentials.find_credential(
+                os.environ, home, launch.config.base_url, profile=profile
+            )
             if isinstance(credential, credentials.ApiKey) and credential.key == launch.access.key:
                 words = credentials.in_words(credential, env=os.environ, folders=home)
                 return f"In use: {launch.model}{server}, with {words}."
@@ -221,7 +251,7 @@ class Program:
             return False
         self._mark = mark
         try:
-            fresh = launch_config.prepare(self.options, self.scratch, self._trust)
+            fresh = self._prepared()
             fresh = replace(fresh, own=now.own).reached(around=now.access.around)
             self._found = found = launch_config.with_key(fresh)
         except HoldfastError:  # another thing was changed, or not all of it is written
@@ -234,8 +264,14 @@ class Program:
         self._mark = credentials.mark_of(os.environ, self.folders)
         self.launch = launch_config.with_key(self.launch, **texts)
 
-    def profile(self) -> str:
-        """The profile of this machine that can be used, "" for none. Blocks."""
+    def account(self) -> tuple[str, ServerSetup | None]:
+        """The profile in use, "" for none, and the server and the model that it has."""
+        config, name = self.launch.config, self._own_profile
+        server = ServerSetup(config.base_url, config.model, "") if config.base_url else None
+        return name, server if name else None
+
+    def sign_in(self) -> str:
+        """The sign-in of this machine that can be used, "" for none. Blocks."""
         try:
             signed_in = credentials.saved_profile(os.environ)
         except CredentialsError:
@@ -315,16 +351,30 @@ class Program:
     def read_settings(self) -> LoadedSettings:
         """The settings as all layers say now. Blocks; raises ConfigError."""
         now = self.launch
-        return launch_config.read_settings(self.options, now.folders, now.workspace.root, now.trust)
+        return launch_config.read_settings(
+            self.options,
+            now.folders,
+            now.workspace.root,
+            now.trust,
+            session_profile=self._session_profile(),
+        )
+
+    def _session_profile(self) -> str:
+        """The profile in use, once a session was opened with it: what the files say meanwhile
+        counts from the next start on."""
+        profile = self.launch.access.profile
+        opened = self.session is not None or profile.chosen_by == SESSION
+        return profile.shown if opened else ""
 
     async def use_settings(self) -> None:
         """New sessions begin with the settings as they are now. Raises UsageError."""
         await asyncio.to_thread(self._use_settings)
 
     def _use_settings(self) -> None:
-        now, fresh = self.launch, launch_config.prepare(self.options, self.scratch, self._trust)
+        now, fresh = self.launch, self._prepared()
         self.launch = replace(now, config=fresh.config, workspace=fresh.workspace)
-        self.launch = self.launch.reached(cloud=fresh.access.cloud)
+        access = fresh.access
+        self.launch = self.launch.reached(cloud=access.cloud, profile=access.profile)
         if fresh.config.base_url != now.config.base_url:
             self.launch = self.launch.with_key(None)  # a key is for the server it was given for
         if fresh.config.theme != now.config.theme:
@@ -332,13 +382,22 @@ class Program:
 
     def _reload(self) -> None:
         """Read the configuration again; what was chosen meanwhile stays."""
-        now = self.launch
-        fresh = launch_config.prepare(self.options, self.scratch, self._trust)
-        self.launch = replace(fresh, own=now.own).reached(
-            key=now.access.key,
-            sign_in=now.access.sign_in,
-            practice=now.access.practice,
-            around=now.access.around,
+        self._take_up(self._prepared(), found_key=True)
+
+    def _prepared(self) -> Launch:
+        """The launch as all files say now, with the profile in use. Blocks; raises ConfigError."""
+        profile = self._session_profile()
+        return launch_config.prepare(
+            self.options, self.scratch, self._trust, session_profile=profile
+        )
+
+    def _take_up(self, fresh: Launch, *, found_key: bool) -> None:
+        """Use a launch, with what was chosen meanwhile; with the key only if that is still its
+        own."""
+        access = self.launch.access
+        key, sign_in = (access.key, access.sign_in) if found_key else (None, None)
+        self.launch = replace(fresh, own=self.launch.own).reached(
+            key=key, sign_in=sign_in, practice=access.practice, around=access.around
         )
 
     def _open(self, choice: SessionChoice) -> Session:
@@ -402,13 +461,18 @@ class Program:
             case PracticeSetup():
                 self.launch = self.launch.reached(practice=True)
                 return "The practice model works offline. It follows rules and says so."
-            case ProfileSetup(name):
+            case SignInSetup(name):
                 if (profile := credentials.saved_profile(os.environ)) is None:
-                    raise CredentialsError(f"Profile {name} is gone.", hint="Run `ant auth login`.")
+                    raise CredentialsError(
+                        f"The sign-in {name} is gone.", hint="Run `ant auth login`."
+                    )
+                mine = self._own_profile
                 self._use_server("", "")
-                credentials.forget_key("", env=os.environ, folders=self.launch.folders)
+                home = self.launch.folders
+                credentials.forget_key("", env=os.environ, folders=home, profile=mine)
+                self._sign_by(sign_in=name)
                 self.launch = self.launch.signed_by(profile).reached(practice=False)
-                return f"Signed in with profile {name}.{_next_start()}"
+                return f"Signed in with {profile}.{self._next_start()}"
             case SetupElsewhere():
                 self.launch = self._found or self.launch
                 return f"Set up in another window. {self.connection()}"
@@ -423,24 +487,55 @@ class Program:
         self._check_server(base_url)
         if not key:
             self._use_server(base_url, model)
+            self._sign_by(key_from="none")
             self.launch = self.launch.with_key(None).reached(practice=False)
             return f"Using {model} at {shown(base_url)}; saved in {shorten(home.config_file)}."
-        place = credentials.store_key(key, base_url, env=os.environ, folders=home)
+        mine = self._own_profile
+        place = credentials.store_key(key, base_url, env=os.environ, folders=home, profile=mine)
         self._use_server(base_url, model)
+        self._sign_by()
         self.launch = self.launch.with_key(key).reached(practice=False)
         where = shorten(credentials.credentials_file(home)) if place == "file" else "the keyring"
-        return f"Saved the key in {where}.{_next_start()}"
+        whose = f" of profile {mine}" if mine else ""
+        return f"Saved the key{whose} in {where}.{self._next_start()}"
+
+    @property
+    def _own_profile(self) -> str:
+        """The profile in use, "" for none."""
+        return self.launch.access.profile.name
+
+    def _sign_by(self, *, key_from: str | None = None, sign_in: str | None = None) -> None:
+        """Let the profile in use be signed by what is stored for it, or by what is given. Raises as
+        `change_settings`."""
+        if name := self._own_profile:
+            given = {"key_from": key_from, "sign_in": sign_in}
+            changes = {("profile", name, key): value for key, value in given.items()}
+            if edit.change_settings(self.launch.folders, changes):
+                self._reload()
+
+    def _next_start(self) -> str:
+        """Add what the environment changes when the program is started again."""
+        name = credentials.key_variable(os.environ)
+        first = bool(name) and not self.launch.access.profile.has_own_key
+        return f" {name} still comes first at the next start." if first else ""
 
     def _use_server(self, base_url: str, model: str) -> None:
         """Make a server the person's own setting, and its model; without a `model` the usual one
         takes the place of another server's. Raises as `_check_server`."""
         self._check_server(base_url)
         before, home = self.launch.config, self.launch.folders
-        if base_url or before.base_url:
-            edit.set_user_value(home, "base_url", base_url or None)
-            if model or before.base_url:
-                edit.set_user_value(home, "model", model or None)
-            self._reload()
+        if not (base_url or before.base_url):
+            return
+        at = ("profile", self._own_profile) if self._own_profile else ()
+        below = at and any("base_url" in one.table for one in self._layers("user"))
+        changes: dict[Key, Value | None] = {(*at, "base_url"): base_url or ("" if below else None)}
+        if model or before.base_url:
+            changes[(*at, "model")] = model or None
+        edit.change_settings(home, changes)
+        self._reload()
+
+    def _layers(self, place: Place) -> list[SettingsLayer]:
+        return [one for one in self.read_settings().layers if one.place == place]
 
     def _check_server(self, base_url: str) -> None:
         """Raises UsageError where the settings choose a cloud, or something above the person's own
@@ -453,7 +548,7 @@ class Program:
                 " another server.",
             )
         loaded = self.read_settings()
-        others = (one for one in loaded.layers if one.place != "user")
+        others = (one for one in loaded.layers if one.place not in {"user", "profile"})
         above = [one.name for one in others if "base_url" in one.table]
         now = loaded.config.base_url
         if above and server_of(now) != server_of(base_url):
@@ -461,9 +556,3 @@ class Program:
                 f"{above[-1]} sets the server to {shown(now)}.",
                 hint="Remove that, or enter that server's address and key.",
             )
-
-
-def _next_start() -> str:
-    """Add what the environment changes when the program is started again."""
-    name = credentials.key_variable(os.environ)
-    return f" {name} still comes first at the next start." if name else ""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from tui.app.dialog_data import ModelRow, SessionRow, Setup
+from tui.app.dialog_data import ModelRow, ServerSetup, SessionRow, Setup
 from tui.core.clipboard import Clip
 from tui.core.clock import Clock
 from tui.core.config import Config, Permissions
@@ -131,8 +131,12 @@ class AppServices(Protocol):
         one knows. Blocks."""
         ...
 
-    def profile(self) -> str:
-        """Return the name of the profile of this machine that can be used, "" for none. Blocks."""
+    def account(self) -> tuple[str, ServerSetup | None]:
+        """Return the profile in use, "" for none, and the server and model that it names."""
+        ...
+
+    def sign_in(self) -> str:
+        """Return the name of the sign-in of this machine that can be used, "" for none. Blocks."""
         ...
 
     async def probe_servers(self) -> Sequence[LocalServer]:

@@ -46,7 +46,8 @@ _TROUBLE: Final = frozenset({"error", "retry", "failover", "parked", "recovery",
 _SEEN: Final = frozenset(
     {
         *("break", "break_billed", "compaction", "directive", "exam", "feature", "hook", "mcp"),
-        *("memory", "note", "notice", "overlay", "pin", "reload", "rewind", "uncompaction"),
+        *("memory", "note", "notice", "overlay", "pin", "profile", "reload", "rewind"),
+        "uncompaction",
     }
 )
 

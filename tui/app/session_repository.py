@@ -269,5 +269,5 @@ def row_of(entry: catalog.SessionSummary, found: catalog.SessionFileState) -> Se
         updated = datetime.fromtimestamp(changed / 1e9, UTC)
     return SessionRow(
         entry.id, Path(path), entry.title, updated, entry.messages, size, entry.state, entry.cwd,
-        problems=entry.problems,
+        problems=entry.problems, profile=entry.profile,
     )  # fmt: skip

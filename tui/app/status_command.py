@@ -29,7 +29,8 @@ _MOST_CHARS: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusFigures:
-    """The figures that the command reads as JSON. `cost_usd` is null where a price is unknown."""
+    """The figures that the command reads as JSON. `cost_usd` is null where a price is unknown,
+    `profile` "" for none."""
 
     model: str
     session_id: str
@@ -41,6 +42,7 @@ class StatusFigures:
     cost_usd: float | None
     mode: str
     turns: int
+    profile: str = ""
 
 
 class StatusHolder(Protocol):

@@ -145,7 +145,8 @@ class TaskAgents:
 
     def new_session(self, launch: Launch) -> Session:
         """The session of work that begins in a folder."""
-        return Session.create(launch.workspace.root, folders=launch.folders, clock=self.clock)
+        root, profile = launch.workspace.root, launch.config.profile
+        return Session.create(root, folders=launch.folders, clock=self.clock, profile=profile)
 
     def launch_in(self, folder: Path) -> Launch:
         """The launch for work in a folder: that of the run, or the same in another folder. What a

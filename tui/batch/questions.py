@@ -160,7 +160,8 @@ class Questions:
             texts=(Source("own", "Holdfast", prompts.QUESTION), *launch.texts),
         )
         folder: Path = launch.workspace.root
-        session = Session.create(folder, folders=launch.folders, clock=self.clock)
+        home, profile = launch.folders, launch.config.profile
+        session = Session.create(folder, folders=home, clock=self.clock, profile=profile)
         return make_agent(
             quiet, session, RulesOnly(), clock=self.clock, provider=_NoAnswer(self.server)
         )

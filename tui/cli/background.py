@@ -161,7 +161,7 @@ class BackgroundProcess:
         assert self._one is not None
         self._say("The turn was paused for a program that is gone; continuing.")
         lasting = background.options_from_json(self._one.options)
-        options = lasting.having(resume=self._one.path)
+        options = lasting.having(resume=self._one.path, profile=None)  # its own counts
         try:
             await asyncio.to_thread(background.start, self._home, options, go_on=True)
         except HoldfastError as error:

@@ -123,6 +123,7 @@ def attach(options: Options, home: Folders, clock: Clock) -> int:
     started = background.options_from_json(one.options)
     wanted = started.having(
         resume=one.path,
+        profile=None,  # the session's own counts
         attach=True,
         background=False,
         yolo=False,  # the person who attaches decides

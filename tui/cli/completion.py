@@ -2,17 +2,45 @@
 
 from __future__ import annotations
 
+import re
 from argparse import Action, ArgumentParser
 from typing import Any, Final, Literal
 
 from tui.app.options.arguments import Options
-from tui.app.options.flags import COMMANDS, GROUPS, MAIN, Command, Flag, Positional
+from tui.app.options.flags import (
+    COMMANDS,
+    GROUPS,
+    MAIN,
+    PROFILE_NAMES,
+    Command,
+    Flag,
+    Positional,
+)
+from tui.core.errors import ConfigError
+from tui.core.paths import folders
+from tui.settings.layers import read
+from tui.settings.profiles import profiles_in
+
+_NAMES: Final = f"holdfast completion {PROFILE_NAMES} 2>/dev/null"
 
 
 def run(options: Options) -> int:
-    """Print the completion script of a shell. Returns the exit code."""
-    print(script(options.help.shell))  # noqa: T201
+    """Print the completion script of a shell, or the names of the profiles. Returns the exit
+    code."""
+    shell = options.help.shell
+    print(_profiles() if shell == "profiles" else script(shell))  # noqa: T201
     return 0
+
+
+def _profiles() -> str:
+    """The names of the profiles that a shell takes without quotes, a line each; none where the
+    settings are broken, since it is no place to say so."""
+    try:
+        table = read(folders().config_file)
+        names = profiles_in(table, "")
+    except ConfigError:
+        return ""
+    return "\n".join(name for name in names if re.fullmatch(r"[\w.-]+", name))
 
 
 def script(shell: Literal["bash", "zsh", "fish"]) -> str:
@@ -82,6 +110,8 @@ def _completed(action: Action, part: Flag | Positional) -> None:
 
     if part.kind == "folder":
         vars(action)["complete"] = shtab.DIRECTORY
+    elif part.kind == "profile":
+        vars(action)["complete"] = shtab.cmd(_NAMES)
     elif part.kind in {"file", "session"}:
         vars(action)["complete"] = shtab.FILE
     elif isinstance(part, Positional) and not part.choices:

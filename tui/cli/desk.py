@@ -122,6 +122,7 @@ def row_to_json(row: DeskRow) -> dict[str, Any]:
         "cwd": row.cwd,
         "branch": row.branch,
         "model": row.model,
+        "profile": row.profile,
         "started": row.started,
         "since": row.since,
         "kind": row.kind,

@@ -20,7 +20,6 @@ from tui.app.session_path import workspace_of
 from tui.batch.report import why
 from tui.batch.state import RunFolder, RunState
 from tui.cli.session_io import file_of, reading_progress
-from tui.cli.usage import person_prices
 from tui.core.clock import SystemClock
 from tui.core.errors import UsageError
 from tui.core.formatting import moment_of, plural
@@ -32,6 +31,7 @@ from tui.session import importers
 from tui.session.copies import write_new
 from tui.session.export import Exported
 from tui.session.records import can_be_typed
+from tui.settings.layers import own_prices
 
 _EVENING: Final = 18
 """The hour of yesterday from which on it is the last night."""
@@ -45,7 +45,7 @@ def run(options: Options) -> int:
     others = importers.usual_folders(Path.home(), os.environ)
     where = workspace_of(options) if options.help.here else None
     morning = morning_of(
-        NightPlaces(home, others, where), span, person_prices(), now, reading_progress
+        NightPlaces(home, others, where), span, own_prices(home, os.environ), now, reading_progress
     )
     _add_runs(morning)
     made = _made(morning, options)

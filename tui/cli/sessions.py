@@ -85,6 +85,7 @@ def list_(options: Options) -> int:
     for entry, by in family:
         title = entry.title or "(no prompts)"
         flag = "" if entry.state == "ok" else f"  [{catalog.state_name(entry.state)}]"
+        flag += f"  (profile {entry.profile})" if entry.profile else ""
         tree = worktree_of(Path(entry.cwd))
         flag += f"  [worktree {_printable(tree.name)}]" if tree else ""
         when = entry.updated[:16].replace("T", " ")

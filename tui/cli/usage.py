@@ -39,16 +39,17 @@ from tui.context.usage import (
 )
 from tui.core.clock import SystemClock
 from tui.core.config import Price
+from tui.core.facts import DEFAULT_PROFILE
 from tui.core.formatting import moment_of, plural
 from tui.core.paths import folders, shorten
 from tui.core.standard_output import cells, note, print_text
 from tui.core.workspace import checkout_of
-from tui.settings.layers import SettingsLayer, merge, read, with_regional_prices
+from tui.settings.layers import own_prices
 
 if TYPE_CHECKING:
     from tui.context.usage.attribution import Grouping
 
-_QUICK: Final = ("day", "model", "repository", "session", "purpose")
+_QUICK: Final = ("day", "model", "repository", "session", "purpose", "profile")
 """The groupings that the bills alone are enough for."""
 _SHOWN: Final = 40
 _DAYS: Final = 60
@@ -66,13 +67,13 @@ _COLOURS: Final = {
 def run(options: Options) -> int:
     """Print where tokens and money went. Returns the exit code."""
     by = options.sessions.kind or "day"
-    prices = person_prices()
+    prices = own_prices(folders(), os.environ)
     since = _since(options.sessions.since)
     found = bills_in(folders(), reading_progress)
     if by in _QUICK:
         made = _of_bills(by, found, prices, since)
     else:
-        made = _of_shares(by, found, prices, since)
+        made = _of_shares(by, found, prices[""], since)
     table = table_of(by, made.amounts, made.names)
     notes = [*_notes(found, made)]
     if options.json:
@@ -84,13 +85,6 @@ def run(options: Options) -> int:
     for text in notes:
         note(text)
     return 0
-
-
-def person_prices() -> Mapping[str, Price]:
-    """The prices that the person has set; those of a folder don't count for other folders."""
-    home = folders()
-    own = merge([SettingsLayer("user", "your settings", read(home.config_file))])
-    return with_regional_prices(own, os.environ).config.prices
 
 
 def _since(asked: float | datetime | None) -> str:
@@ -123,7 +117,10 @@ class _Made:
 
 
 def _of_bills(
-    by: str, found: Sequence[BilledSession], prices: Mapping[str, Price], since: str
+    by: str,
+    found: Sequence[BilledSession],
+    prices: Mapping[str, Mapping[str, Price]],
+    since: str,
 ) -> _Made:
     made = _Made()
     days = LocalDays()
@@ -136,7 +133,7 @@ def _of_bills(
         for bill in session.bills:
             if since and day_of(bill.time) < since:
                 continue
-            price = bill.price(prices)
+            price = bill.price(prices.get(bill.profile) or prices[""])
             if price is None:
                 made.unknown[bill.model] = None
             key = key_of(bill)
@@ -155,6 +152,8 @@ def _key_of(by: str, session: BilledSession, day_of: Callable[[str], str]) -> Ca
             return lambda bill: bill.model
         case "purpose":
             return lambda bill: bill.purpose
+        case "profile":
+            return lambda bill: bill.profile or DEFAULT_PROFILE
         case "repository":
             name = repository(session.about.cwd)
             return lambda _bill: name

@@ -720,6 +720,18 @@ class ModelKeys(_Section, frozen=True, kw_only=True):
         "Tokens for MCP tools: Tokens for MCP tools in every request; the model finds the "
         "others by search.",
     ] = 10_000
+    default_profile: Annotated[
+        str,
+        "Usual profile: The profile to use where nothing names another.",
+        ": none",
+        When.START,
+    ] = ""
+    profile: Annotated[
+        str,
+        "Profile: The profile in use. --profile chooses one; see holdfast help profiles.",
+        ": none",
+        When.START,
+    ] = ""
     redact: Annotated[
         Literal["off", "record"],
         "Mask keys in the record: How to record keys and passwords in output.",
@@ -807,3 +819,20 @@ class Config(ModelTables, frozen=True, kw_only=True):
         "Servers with more tools",
         "Server: Servers with tools for the model. /mcp shows their state.",
     ] = {}
+
+
+class ProfileSettings(Config, frozen=True, kw_only=True):
+    """A `[profile.NAME]` table: any settings, and what signs its requests."""
+
+    key_from: Annotated[
+        Literal["own", "default", "none"],
+        "Key: The key that the profile's requests are signed with.",
+        "own: the one that /login stored for the profile",
+        "default: the one that is used without a profile",
+        "none: its server needs none",
+    ] = "own"
+    sign_in: Annotated[
+        str,
+        "Sign-in: The sign-in of `ant auth login` to use in place of a key, by its name.",
+        ": none",
+    ] = ""

@@ -446,6 +446,7 @@ def _status_of(row: DeskRow | None) -> SessionStatus:
         since=row.since,
         title=row.title,
         model=row.model,
+        profile=row.profile,
         branch=row.branch,
         cost_usd=row.cost_usd,
     )

@@ -37,6 +37,7 @@ class DeskRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     questions: tuple[AskedLine, ...] = ()
     title: str = ""
     model: str = ""
+    profile: str = ""
     cwd: str = ""
     branch: str = ""
     cost_usd: float | None = None

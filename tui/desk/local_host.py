@@ -183,7 +183,7 @@ class LocalHost:
         number = request.number
         try:
             options = await asyncio.to_thread(self._options, session, path)
-            wanted = options.having(resume=path, prompt=request.text)
+            wanted = options.having(resume=path, profile=None, prompt=request.text)
             await asyncio.to_thread(self._start_process, self.home, wanted, replaces_draft=True)
         except HoldfastError as error:
             return RequestOutcome(

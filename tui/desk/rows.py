@@ -57,6 +57,7 @@ def row_of(id_: str, known: SessionTraces, now: datetime) -> DeskRow | None:
         or (lock.path if lock else ""),
         title=(saved.title if saved else "") or (entry.title if entry else ""),
         cwd=(entry.cwd if entry else "") or (saved.cwd if saved else ""),
+        profile=saved.profile if saved else "",
         cost_usd=entry.cost_usd if entry else None,
         started=(saved.created if saved else "") or (entry.started if entry else ""),
     )  # fmt: skip
@@ -97,6 +98,7 @@ def _served(row: DeskRow, door: DoorSeen, known: SessionTraces) -> DeskRow:
         questions=door.asked,
         title=status.title or row.title,
         model=status.model,
+        profile=status.profile,
         branch=status.branch,
         cost_usd=row.cost_usd if status.cost_usd is None else status.cost_usd,
         since=(door.asked[0].since if door.asked else "") or status.since or row.started,

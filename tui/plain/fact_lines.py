@@ -156,7 +156,8 @@ def spending(event: facts.ContextMeasured) -> str:
 def _started(event: facts.SessionStarted) -> list[str]:
     how = "resumed" if event.resumed else "new"
     kept = "" if event.path else "It is kept in memory only"
-    return [sentence(f"Session {event.session_id}, {how}, model {event.model}", kept)]
+    whose = f", profile {event.profile}" if event.profile else ""
+    return [sentence(f"Session {event.session_id}, {how}, model {event.model}{whose}", kept)]
 
 
 def _answered(event: facts.PermissionAnswered, label: str) -> list[str]:

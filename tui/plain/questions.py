@@ -26,12 +26,12 @@ from tui.app.dialog_data import (
     ModelRow,
     PointQuestion,
     PracticeSetup,
-    ProfileSetup,
     Question,
     ServerSetup,
     SessionRow,
     Setup,
     SetupQuestion,
+    SignInSetup,
 )
 from tui.app.interruption import known
 from tui.app.reports.branches import NOTHING_SAID, branch_facts
@@ -252,9 +252,11 @@ class Asker:
         """Ask how to reach a model; None if the person wants none. `found` are servers on this
         machine."""
         servers = {server.base_url: server for server in found}
-        profile = f"profile {spoken(question.profile)}, signed in with ant auth login"
+        sign_in = f"sign-in {spoken(question.sign_in)}, made with ant auth login"
+        mine = question.server
         labels = [
-            *([("profile", profile)] if question.profile else ()),
+            *([("sign-in", sign_in)] if question.sign_in else ()),
+            *([(mine.base_url, f"{spoken(mine.base_url)}, with a key")] if mine else ()),
             ("key", "paste an Anthropic API key"),
             *(
                 (
@@ -267,12 +269,17 @@ class Asker:
             ("practice", "the practice model: offline, no key"),
         ]
         # A way that was not completed returns to the list.
-        head = [*([sentence(question.why)] if question.why else ()), "How do you want to connect?"]
+        whom = f" profile {spoken(question.profile)}" if question.profile else ""
+        head = [
+            *([sentence(question.why)] if question.why else ()),
+            f"How do you want to connect{whom}?",
+        ]
         while (way := await self.choose(head, labels)) is not None:
-            if way == "profile":
-                return ProfileSetup(question.profile)
+            if way == "sign-in":
+                return SignInSetup(question.sign_in)
             known = servers.get(way)
             models = known.models if known else ()
+            models = (mine.model,) if mine and way == mine.base_url else models
             if setup := await self._setup_by(way, models[0] if models else ""):
                 return setup
         return None

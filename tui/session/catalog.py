@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from tui.core.dataclass import asdict, dataclass
 from tui.core.errors import MissingSessionError, SessionError
+from tui.core.facts import DEFAULT_PROFILE
 from tui.core.messages import Usage, blocks_of, string_of, tool_calls
 from tui.core.paths import Folders, expanded
 from tui.core.workspace import worktree_of
@@ -219,7 +220,8 @@ _TURNS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "p
 
 @dataclass(frozen=True, slots=True)
 class SessionSummary:
-    """One line of `sessions list`. `tokens` is what the context held after the last answer."""
+    """One line of `sessions list`. `tokens` is what the context held after the last answer,
+    `profile` the one that was used last, "" for none."""
 
     id: str
     path: str
@@ -231,6 +233,7 @@ class SessionSummary:
     tokens: int
     state: SessionState
     problems: tuple[str, ...] = ()
+    profile: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"problems": list(self.problems)}
@@ -254,6 +257,8 @@ def describe(path: Path) -> SessionSummary:
 
 
 def _described(path: Path) -> SessionSummary:
+    from tui.session.profile_record import profile_of  # noqa: PLC0415 - only what has changed
+
     size = path.stat().st_size
     loaded = read(path) if size <= WHOLE else read_ends(path)
     counted = None if size <= WHOLE else _count_messages(path)
@@ -272,6 +277,7 @@ def _described(path: Path) -> SessionSummary:
         tokens=Usage.from_json(usage).context,
         state=_state(branch, problems, loaded.unsent),
         problems=problems,
+        profile="" if (profile := profile_of(path)) == DEFAULT_PROFILE else profile,
     )
 
 

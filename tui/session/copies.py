@@ -176,7 +176,14 @@ def header_of(loaded: LoadedSession, *, clock: Clock, cwd: Path | None = None) -
     app = f"holdfast {tui.__version__}"
     origin = loaded.header.origin if ":" in (loaded.header.origin or "") else loaded.header.id
     where = loaded.header.cwd or str(cwd or "")
-    return Header(new_session_id(), timestamp(clock.now()), where, app, origin=origin)
+    return Header(
+        new_session_id(),
+        timestamp(clock.now()),
+        where,
+        app,
+        origin=origin,
+        profile=loaded.header.profile,
+    )
 
 
 def place_of(header: Header, *, folders: Folders, clock: Clock) -> Path:

@@ -149,6 +149,7 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
         "details": _object,
     },
     "directive": {"effort": _text},
+    "profile": _each("name before", _text),
     "interrupt": _each("reason text thinking", _text),
     "error": {**_TROUBLE, **_each("message hint", _text)},
     "retry": {**_TROUBLE, **_each("attempt max_attempts delay_s", _number)},

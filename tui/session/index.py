@@ -26,16 +26,17 @@ _BATCH = 200  # files read between two commits, so that a long build is not in v
 
 _DATABASE: Final = CacheDatabase(
     NAME,
-    3,
+    4,
     """
 CREATE TABLE session(
     path BLOB PRIMARY KEY, changed INTEGER, size INTEGER, id TEXT, title TEXT, cwd TEXT,
-    created TEXT, updated TEXT, messages INTEGER, tokens INTEGER, state TEXT, problems TEXT
+    created TEXT, updated TEXT, messages INTEGER, tokens INTEGER, state TEXT, problems TEXT,
+    profile TEXT
 ) WITHOUT ROWID
 """,
 )
-_ENTRY = "id, path, title, cwd, created, updated, messages, tokens, state, problems"
-_PUT = "INSERT OR REPLACE INTO session VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
+_ENTRY = "id, path, title, cwd, created, updated, messages, tokens, state, problems, profile"
+_PUT = "INSERT OR REPLACE INTO session VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"
 
 
 def list_sessions(
@@ -101,13 +102,13 @@ def _entries(
 ) -> list[SessionSummary]:
     known: dict[str, tuple[int, int]] = {}
     shown: dict[str, SessionSummary] = {}
-    for changed, size, id_, key, *row, problems in index.execute(
+    for changed, size, id_, key, *row, problems, profile in index.execute(
         f"SELECT changed, size, {_ENTRY} FROM session"  # noqa: S608 - our own column names
     ):
         path = os.fsdecode(key)
         known[path] = changed, size
         codes = tuple(json.loads(problems)) if problems else ()
-        shown[path] = SessionSummary(id_, path, *row, problems=codes)
+        shown[path] = SessionSummary(id_, path, *row, problems=codes, profile=profile)
     stale = [one for one in found if known.get(one[1]) != (one[0], one[2])]
     for batch in _batches(stale, progress):
         fresh = [(one, describe(Path(one[1]))) for one in batch]
@@ -127,7 +128,7 @@ def _row(one: SessionFileState, entry: SessionSummary) -> tuple[object, ...]:
     return (
         key_of(path), changed, size, sound(entry.id), sound(entry.title), sound(entry.cwd),
         sound(entry.created), sound(entry.updated), entry.messages, entry.tokens, entry.state,
-        problems,
+        problems, sound(entry.profile),
     )  # fmt: skip
 
 

@@ -222,6 +222,7 @@ def _header(
         parent_session=string_of(fields.get("parent_session")),
         parent_call=string_of(fields.get("parent_call")),
         started=string_of(fields.get("started")),
+        profile=string_of(fields.get("profile")),
     )
     return header, entries
 

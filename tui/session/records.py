@@ -36,6 +36,7 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
                  (what it did to files: see tui.context.file_changes)
     directive    think, verbose, elevated, effort ("" for the configured one), wait (the effort
                  counts from the next break on that restarts the cache)
+    profile      name, before                   the profile of the requests from here on
     reload                                      the frame is made again with the next compaction
     interrupt    reason, text (what was streamed so far), thinking
     error        error_class, message, hint, status, request_id
@@ -104,7 +105,8 @@ VERSION = 1
 class Header:
     """The first line. `origin` names the session that a fork came from, `parent_session` the one
     whose call `parent_call` started this one for a sub-agent. `started` is "print" or "background"
-    where nobody was at a screen when it began."""
+    where nobody was at a screen when it began, `profile` the one that it was made with, "" for
+    none."""
 
     id: str
     created: str
@@ -115,6 +117,7 @@ class Header:
     parent_session: str = ""
     parent_call: str = ""
     started: str = ""
+    profile: str = ""
 
     def to_line(self) -> bytes:
         value: dict[str, Any] = {
@@ -130,6 +133,7 @@ class Header:
             "parent_session": self.parent_session,
             "parent_call": self.parent_call,
             "started": self.started,
+            "profile": self.profile,
         }
         return encode(value | {name: one for name, one in others.items() if one})
 

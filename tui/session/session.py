@@ -16,8 +16,8 @@ from msgspec import structs
 import tui
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import SessionError, StorageError
-from tui.core.facts import DurableFact, Rewound
-from tui.core.messages import Usage
+from tui.core.facts import DEFAULT_PROFILE, DurableFact, Rewound
+from tui.core.messages import Usage, string_of
 from tui.core.paths import Folders, shorten
 from tui.session import chain
 from tui.session.chain import CHAIN, ChainEnd, linked
@@ -64,8 +64,9 @@ class Session:
     from `open`, until `close`. Without it `read_only` is true and nothing is written: what is
     appended is held in memory, `saved` is false and `problem` says why. `unsent` is what was
     typed, queued and streamed when an earlier run ended. `requests` is the number of the last
-    request, on whatever branch. `elsewhere` are the records on other branches, `recent` the last
-    facts that were recorded: what shows them may not have come yet.
+    request, on whatever branch, `profile` that of the last request, "" for none. `elsewhere` are
+    the records on other branches, `recent` the last facts that were recorded: what shows them may
+    not have come yet.
 
     While `redact` is set, secrets of known shapes are masked in what is appended, in memory too:
     the model then gets the masked text.
@@ -90,6 +91,7 @@ class Session:
         self.metadata: dict[str, Any] = {}
         self.title = ""
         self.model = ""
+        self.profile = header.profile
         self.usage = Usage()
         self.requests = 0
         self.elsewhere: Sequence[Record] = ()
@@ -111,10 +113,16 @@ class Session:
 
     @classmethod
     def create(
-        cls, workspace: Path, *, folders: Folders, clock: Clock, started: str = ""
+        cls,
+        workspace: Path,
+        *,
+        folders: Folders,
+        clock: Clock,
+        started: str = "",
+        profile: str = "",
     ) -> Session:
-        """A new session of a workspace; `started` is that of its header."""
-        header = replace(_new_header(workspace, clock), started=started)
+        """A new session of a workspace; `started` and `profile` are those of its header."""
+        header = replace(_new_header(workspace, clock), started=started, profile=profile)
         return cls._in_folder(folders.sessions_of(workspace), header, clock)
 
     @classmethod
@@ -125,6 +133,7 @@ class Session:
             _new_header(Path(parent.header.cwd), clock),
             parent_session=parent.id,
             parent_call=call_id,
+            profile=parent.profile,
         )
         if parent.path is None:
             return cls(header, None, clock)
@@ -182,6 +191,9 @@ class Session:
         if len(loaded.records) > len(session.records):
             here = {record.id for record in session.records}
             session.elsewhere = tuple(one for one in loaded.records if one.id not in here)
+            for record in loaded.records:  # what is paid is counted in the order of the file
+                if record.type == "profile":
+                    session.profile = _profile_in(record)
         session.requests = max((number for number, _ in numbered(loaded.records)), default=0)
         return session
 
@@ -401,6 +413,8 @@ class Session:
                 self.usage += Usage.from_json(data.get("usage"))
                 if isinstance(data.get("model"), str):
                     self.model = data["model"]
+            case "profile":
+                self.profile = _profile_in(record)
             case _ if record.type == REQUEST:
                 self.requests = number_after(self.requests, record)
             case "directive":
@@ -431,6 +445,11 @@ def file_of_child(parent: Path | None, recorded: str) -> Path | None:
         f"{shorten(path)} is outside this folder's sessions, so it wasn't opened.",
         hint="Its parent's record names it as the session of a sub-agent.",
     )
+
+
+def _profile_in(record: Record) -> str:
+    name = string_of(record.data.get("name"))
+    return "" if name == DEFAULT_PROFILE else name
 
 
 def _last_title(records: Sequence[Record]) -> Record | None:

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
-from tui.core.dataclass import dataclass, field
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import ConfigError, UsageError
 from tui.core.files import read_small
 from tui.core.late_pattern import late_pattern
-from tui.core.messages import list_of
+from tui.core.messages import list_of, object_of
 from tui.core.paths import Folders, shorten
 from tui.core.toml_files import parse_toml
-from tui.settings import layers
+from tui.settings import layers, profiles
 from tui.settings.layers import IgnoredSetting, LoadedSettings, SettingsLayer, Table
 from tui.settings.validation import check, dotted
 
@@ -36,10 +36,11 @@ _VALUE_LINES_MAX: Final = 40
 
 @dataclass(slots=True)
 class Salvaged:
-    """The settings that could be read of a file: `lost` are lines that could not, and the texts of
-    values that aren't allowed; `ignored` says the same to a person."""
+    """The settings that could be read of a file, and its profiles by name: `lost` are lines that
+    could not, and the texts of values that aren't allowed; `ignored` says the same to a person."""
 
     table: Table = field(default_factory=dict[str, Any])
+    profiles: dict[str, Table] = field(default_factory=dict[str, Table])
     lost: list[str] = field(default_factory=list[str])
     ignored: list[IgnoredSetting] = field(default_factory=list[IgnoredSetting])
 
@@ -54,20 +55,35 @@ def load(
     workspace: Path,
     env: Mapping[str, str],
     overrides: Table,
+    session_profile: str = "",
     asks_server: bool,
     elevated: bool,
 ) -> LoadedSettings:
     """Read, merge and check the layers, as `layers.load`. Blocks briefly.
 
-    Raises ConfigError where the file may name a server, that can't be read, and `asks_server`;
-    UsageError where rules were lost and the session would be `elevated`.
+    Raises ConfigError where the file may name a server or a profile, that can't be read, and
+    `asks_server`; UsageError where rules were lost and the session would be `elevated`.
     """
     file, project = folders.config_file, layers.project_file(workspace)
     own, brought = salvage(file), salvage(project)
-    if asks_server and own.names("base_url") and not {"base_url"} & own.table.keys():
+    profile = profiles.chosen(
+        own.profiles,
+        named=(
+            (overrides.get("profile", ""), "--profile"),
+            (session_profile, profiles.SESSION),
+            (env.get(profiles.VARIABLE, "").strip(), profiles.VARIABLE),
+            (own.table.get("default_profile", ""), f"{shorten(file)}: default_profile"),
+        ),
+        file=shorten(file),
+    )
+    settings = own.profiles.get(profile.name, {})
+    if asks_server and not profile.chosen_by and own.names("default_profile"):
+        raise _unread(file, own, "a profile", "name it: --profile NAME, or --profile default")
+    has_server = "base_url" in own.table or "base_url" in settings
+    if asks_server and own.names("base_url") and not has_server:
         _require_server(file, env, own)
+    settings = {key: value for key, value in settings.items() if key not in _PROGRAMS}
     table = {key: value for key, value in own.table.items() if key not in _PROGRAMS}
-    table["diagnostics"] = {"mode": "off"}
     walls: Table = {}
     for one in (own, brought):
         if one.names("redact"):
@@ -91,18 +107,20 @@ def load(
     def in_order(kind: str) -> tuple[SettingsLayer, ...]:
         return (
             SettingsLayer("user", shorten(file), table),
+            *layers.profile_layer(profile, settings, shorten(file)),
+            SettingsLayer("user", "--bare", {"diagnostics": {"mode": "off"}}),
             SettingsLayer("project", shorten(project), _tightening(brought.table)),
             *claude,
             SettingsLayer("user", "--bare", walls),
-            *layers.from_environment(env, kind),
-            SettingsLayer("command line", "command line", overrides),
+            *layers.from_environment(env, kind, profile),
+            layers.of_command_line(overrides),
         )
 
     loaded = layers.merge(in_order(layers.DIRECT), tuple(ignored))
     kind = loaded.config.provider.kind
-    if kind == layers.DIRECT:
-        return loaded
-    return layers.with_regional_prices(layers.merge(in_order(kind), tuple(ignored)), env)
+    if kind != layers.DIRECT:
+        loaded = layers.with_regional_prices(layers.merge(in_order(kind), tuple(ignored)), env)
+    return replace(loaded, profile=profile, profiles=tuple(own.profiles))
 
 
 def salvage(file: Path) -> Salvaged:
@@ -113,7 +131,7 @@ def salvage(file: Path) -> Salvaged:
     except (FileNotFoundError, NotADirectoryError):
         return found
     except OSError as error:
-        found.lost.append("base_url permissions redact")  # it may set any of them
+        found.lost.append("base_url default_profile permissions redact")  # it may set any of them
         why = f"it can't be read: {error.strerror or error}"
         found.ignored.append(IgnoredSetting(file, "all of it", why))
         return found
@@ -125,7 +143,13 @@ def salvage(file: Path) -> Salvaged:
         table = {key: parts[key] for key in parts.keys() - {_WALLS, "sandbox"}}
         table |= _tightening(parts)
         _ignore(found, file, "the lines that can't be read", error)
-    found.table = _valid(table, file, found)
+    every = object_of(table.get("profile"))
+    for name, profile in every.items():
+        if not profiles.problem_with(name) and isinstance(profile, dict):
+            own = cast("Table", profile)
+            key = {one: own[one] for one in profiles.OF_PROFILES if isinstance(own.get(one), str)}
+            found.profiles[name] = {**_valid(profiles.settings_of(own), file, found), **key}
+    found.table = _valid(profiles.without_profiles(table), file, found)
     return found
 
 
@@ -233,12 +257,14 @@ def _tightening(table: Table) -> Table:
 
 def _require_server(file: Path, env: Mapping[str, str], own: Salvaged) -> None:
     """Raise ConfigError unless the environment names the server."""
-    if env.get("ANTHROPIC_BASE_URL", "").strip():
-        return
+    if not env.get("ANTHROPIC_BASE_URL", "").strip():
+        hint = "set ANTHROPIC_BASE_URL: https://api.anthropic.com is Anthropic's own"
+        raise _unread(file, own, "the server", hint)
+
+
+def _unread(file: Path, own: Salvaged, what: str, hint: str) -> ConfigError:
+    """The error where a file may name something that decides whom a request reaches."""
     why = own.ignored[0].reason if own.ignored else "it can't be read"
-    raise ConfigError(
-        shorten(file),
-        "",
-        f"may name the server, but {why}.",
-        hint="Mend it, or set ANTHROPIC_BASE_URL: https://api.anthropic.com is Anthropic's own.",
+    return ConfigError(
+        shorten(file), "", f"may name {what}, but {why}.", hint=f"Mend it, or {hint}."
     )

@@ -4,6 +4,8 @@ log or an error.
 Keys are stored per server, so that one server's key is never sent to another: in the OS keyring if
 there is one and the `keyring` package is installed, else in a file of mode 0600. If HOLDFAST_HOME
 puts everything into one folder, only the file there is used. The SDK's own sign-in is in `sign_in`.
+A profile has keys of its own: it gets no other profile's, and none of the environment, unless it
+says so (`key_from`).
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from tui.core.errors import CredentialsError, StorageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
 from tui.core.json_files import parse_json
 from tui.core.paths import Folders, shorten
-from tui.settings.sign_in import SignIn, named_sign_in, saved_sign_in
+from tui.settings.profiles import Profile
+from tui.settings.sign_in import SignIn, named_sign_in, saved_sign_in, sign_in_of
 
 Place: TypeAlias = Literal["keyring", "file"]
 T = TypeVar("T")
@@ -73,6 +76,12 @@ def server_of(base_url: str) -> str:
     return f"{scheme}://{host}{'' if standard else f':{port}'}{parts.path.rstrip('/')}"
 
 
+def _stored_under(base_url: str, profile: str) -> str:
+    """The name under which a key is stored: that of its server, for a profile behind its name."""
+    server = server_of(base_url)
+    return f"profile {json.dumps(profile)} {server}" if profile else server
+
+
 def find_key(
     env: Mapping[str, str], folders: Folders, base_url: str = "", *, foreign: bool = False
 ) -> ApiKey | None:
@@ -89,15 +98,20 @@ def find_key(
     server = server_of(base_url)
     if from_env and server == server_of(env.get("ANTHROPIC_BASE_URL", "").strip()):
         return from_env
+    stored = _stored_key(env, folders, server)
+    return stored or (None if foreign else from_env)
+
+
+def _stored_key(env: Mapping[str, str], folders: Folders, name: str) -> ApiKey | None:
     ring = _keyring(env)
-    stored = _in_time(lambda: ring.get_password(_SERVICE, server)) if ring else None
+    stored = _in_time(lambda: ring.get_password(_SERVICE, name)) if ring else None
     if stored:
         return ApiKey(valid_key(stored, "The key in the keyring"), "keyring")
     file = credentials_file(folders)
-    stored = _read(file).get(server)
+    stored = _read(file).get(name)
     if stored:
         return ApiKey(valid_key(stored, f"The key in {shorten(file)}"), "file")
-    return None if foreign else from_env
+    return None
 
 
 def key_variable(env: Mapping[str, str]) -> str:
@@ -106,21 +120,46 @@ def key_variable(env: Mapping[str, str]) -> str:
 
 
 def find_credential(
-    env: Mapping[str, str], folders: Folders, base_url: str = "", *, foreign: bool = False
+    env: Mapping[str, str],
+    folders: Folders,
+    base_url: str = "",
+    *,
+    foreign: bool = False,
+    profile: Profile = Profile(),  # noqa: B008 - a constant
 ) -> Credential | None:
     """Find what signs the requests to a server, as the SDK chooses, with stored keys in between: a
     key of the environment, the profile or the workload that it names, a stored key, the active
     profile. None without any.
 
-    A profile is sent to Anthropic or to the server that it names, never to another. Blocks and
+    The SDK's profile is sent to Anthropic or to the server that it names, never to another. A
+    `profile` with a key of its own has nothing but that, or the sign-in that it names. Blocks and
     raises as `find_key`.
     """
+    if profile.has_own_key:
+        return _of_profile(env, folders, base_url, profile)
     key = find_key(env, folders, base_url, foreign=foreign)
     if foreign or (key and key.source == "environment"):
         return key
     if named := named_sign_in(env):
         return named if _is_for(named, base_url) else key
     return key or saved_profile(env, base_url)
+
+
+def _of_profile(
+    env: Mapping[str, str], folders: Folders, base_url: str, profile: Profile
+) -> Credential | None:
+    if profile.key_from == "none":
+        return None
+    if not profile.sign_in:
+        return _stored_key(env, folders, _stored_under(base_url, profile.name))
+    sign_in = sign_in_of(env, profile.sign_in)
+    if not _is_for(sign_in, base_url):
+        raise CredentialsError(
+            f"Profile {profile.name} names {sign_in}, which is for another server than"
+            f" {server_of(base_url)}.",
+            hint="Change its sign_in or its base_url in config.toml, or enter a key.",
+        )
+    return sign_in
 
 
 def saved_profile(env: Mapping[str, str], base_url: str = "") -> SignIn | None:
@@ -140,9 +179,11 @@ def _is_for(sign_in: SignIn, base_url: str) -> bool:
     return not base_url or server_of(base_url) == server_of(sign_in.base_url)
 
 
-def forget_key(base_url: str, *, env: Mapping[str, str], folders: Folders) -> None:
+def forget_key(
+    base_url: str, *, env: Mapping[str, str], folders: Folders, profile: str = ""
+) -> None:
     """Remove the key that is stored for a server. Blocks; raises CredentialsError, StorageError."""
-    SecretStore(env, folders).remove(server_of(base_url))
+    SecretStore(env, folders).remove(_stored_under(base_url, profile))
 
 
 def in_words(found: Credential, *, env: Mapping[str, str], folders: Folders) -> str:
@@ -154,9 +195,11 @@ def in_words(found: Credential, *, env: Mapping[str, str], folders: Folders) -> 
     return f"the key in {places[found.source]}"
 
 
-def store_key(key: str, base_url: str, *, env: Mapping[str, str], folders: Folders) -> Place:
+def store_key(
+    key: str, base_url: str, *, env: Mapping[str, str], folders: Folders, profile: str = ""
+) -> Place:
     """Store a key for a server. Returns where. Blocks; raises CredentialsError or StorageError."""
-    return SecretStore(env, folders).put(server_of(base_url), valid_key(key.strip()))
+    return SecretStore(env, folders).put(_stored_under(base_url, profile), valid_key(key.strip()))
 
 
 @dataclass(frozen=True, slots=True)

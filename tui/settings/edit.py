@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from tui.core.dataclass import dataclass
 from tui.core.errors import ConfigError, StorageError, UsageError, os_error_as
@@ -20,10 +20,12 @@ from tui.core.paths import Folders, shorten
 from tui.core.workspace import PRIVATE_DIR
 from tui.settings import toml_edit
 from tui.settings.file_schemas import SCHEMA_LINE, write_schema_for
-from tui.settings.layers import Table, parse
-from tui.settings.schema import Setting
+from tui.settings.layers import Table, check_own, parse
 from tui.settings.toml_edit import Value
-from tui.settings.validation import Key, check
+from tui.settings.validation import Key
+
+if TYPE_CHECKING:
+    from tui.settings.schema import Setting
 
 Changes: TypeAlias = Mapping[Key, Value | None]
 """The values to set; None removes a key, so that its default holds again."""
@@ -183,11 +185,11 @@ def _edit(
         ):  # that one is shared without a schema
             old = SCHEMA_LINE
         before, wanted = parse(old, file), parse(old, file)
-        check(before, before, shorten(file))
+        check_own(before, shorten(file))
         changes = plan(before)
         for key, value in changes.items():
             toml_edit.put(wanted, key, value)
-        check(wanted, wanted, shorten(file))
+        check_own(wanted, shorten(file))
         if accept is not None:
             accept(wanted)
         new = old if wanted == before else _rewritten(old, file, changes)
@@ -247,21 +249,21 @@ def changes_of_text(row: Setting, text: str) -> dict[Key, Value | None]:
     """
     match row.kind:
         case "switch":
-            return {row.key: text == "true"}
+            return {row.written: text == "true"}
         case "number":
-            return {row.key: _number(text, whole=isinstance(row.default, int))}
+            return {row.written: _number(text, whole=isinstance(row.default, int))}
         case "list":
-            return {row.key: [line.strip() for line in text.splitlines() if line.strip()]}
+            return {row.written: [line.strip() for line in text.splitlines() if line.strip()]}
         case "entries":
             return dict(_entries(row, text))
         case _:
-            return {row.key: text.strip()}
+            return {row.written: text.strip()}
 
 
 def changes_to_default(row: Setting) -> dict[Key, Value | None]:
     """The changes that remove a setting from the user's own file, so that its default holds."""
     if row.kind != "entries":
-        return {row.key: None}
+        return {row.written: None}
     return {(*row.key, name): None for name in cast("Mapping[str, object]", row.own or {})}
 
 

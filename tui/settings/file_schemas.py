@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias, cast
 import msgspec
 
 import tui
-from tui.core.config import Config, Price
+from tui.core.config import Price, ProfileSettings
 from tui.core.files import read_small, replace_file
 from tui.core.keymap import DEFAULT_KEYS
 from tui.core.project import REPOSITORY
@@ -31,6 +31,7 @@ SCHEMA_LINE: Final = f"#:schema ./{SCHEMA_FILE}\n".encode()
 """The line by which a TOML file names its schema, for Taplo and the editors that use it (Even
 Better TOML): by a path from the file, so that it works without a network."""
 _HEAD_BYTES: Final = 1000
+_OF_PROFILES: Final = frozenset({"key_from", "sign_in"})
 
 
 def document(name: str, title: str, schema: Mapping[str, Any]) -> Schema:
@@ -58,13 +59,23 @@ def write_schema_for(file: Path) -> None:
 
 def config() -> Schema:
     """The schema of config.toml."""
-    schema = msgspec.json.schema(Config)
+    schema = msgspec.json.schema(ProfileSettings)
     parts: Schema = schema["$defs"]
     for part in parts.values():
         del part["description"]  # it is for who changes the code
-    _describe(parts, Config)
-    top = parts.pop("Config")
-    top["properties"]["keys"]["propertyNames"] = {"enum": list(DEFAULT_KEYS)}
+    _describe(parts, ProfileSettings)
+    profile = parts["ProfileSettings"]
+    profile["properties"]["keys"]["propertyNames"] = {"enum": list(DEFAULT_KEYS)}
+    of_all = {key: one for key, one in profile["properties"].items() if key not in _OF_PROFILES}
+    for key in ("profile", "default_profile", "plain"):
+        del profile["properties"][key]
+    tables = {"type": "object", "additionalProperties": {"$ref": f"{_REF}ProfileSettings"}}
+    names = of_all["profile"]
+    of_all["profile"] = {
+        "description": "Profiles by name, in your own file; in a folder's, the name of one.",
+        "anyOf": [{key: one for key, one in names.items() if key == "type"}, tables],
+    }
+    top = {**profile, "properties": of_all, "title": "Config"}
     parts["McpServer"]["anyOf"] = [{"required": ["command"]}, {"required": ["url"]}]
     return document("config", "Holdfast: config.toml", {**top, "$defs": parts})
 

@@ -1,4 +1,5 @@
-"""The configuration in force: user < project (what is trusted) < environment < command line.
+"""The configuration in force: user < profile < project (what is trusted) < environment < command
+line. What a profile says about its account (`profiles.ACCOUNT`) is above all but the command line.
 
 The servers of a folder's `.mcp.json` are below all of these. Rules that forbid or ask in Claude
 Code's settings of a folder are beside its own.
@@ -11,6 +12,7 @@ file that caused it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -18,7 +20,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import msgspec
 
 from tui.core import claude_names
-from tui.core.config import Config
+from tui.core.config import Config, Price, ProfileSettings
 from tui.core.dataclass import dataclass, replace
 from tui.core.errors import ConfigError
 from tui.core.files import read_small
@@ -27,11 +29,12 @@ from tui.core.messages import object_of
 from tui.core.paths import Folders, shorten
 from tui.core.toml_files import parse_toml
 from tui.core.workspace import PRIVATE_DIR
-from tui.settings import mcp_json
+from tui.settings import mcp_json, profiles
+from tui.settings.profiles import Profile
 from tui.settings.validation import check, dotted
 
 Table: TypeAlias = dict[str, Any]
-Place: TypeAlias = Literal["user", "project", "environment", "command line"]
+Place: TypeAlias = Literal["user", "profile", "project", "environment", "command line"]
 
 Allows: TypeAlias = Callable[[str, object], bool]
 """A decision if the person trusts one setting of a folder's own file, by its name and present
@@ -71,12 +74,14 @@ class SettingsLayer:
 @dataclass(frozen=True, slots=True)
 class LoadedSettings:
     """The settings in force. `sources` names the layers that set a key, by dotted key; `layers`
-    are all that were merged, each over those before it."""
+    are all that were merged, each over those before it. `profiles` are the names that there are."""
 
     config: Config
     sources: dict[str, str]
     ignored: tuple[IgnoredSetting, ...]
     layers: tuple[SettingsLayer, ...] = ()
+    profile: Profile = Profile()
+    profiles: tuple[str, ...] = ()
 
     @property
     def foreign_server(self) -> bool:
@@ -101,42 +106,69 @@ def project_file(workspace: Path) -> Path:
 
 
 def load(
-    *, folders: Folders, workspace: Path, allows: Allows, env: Mapping[str, str], overrides: Table
+    *,
+    folders: Folders,
+    workspace: Path,
+    allows: Allows,
+    env: Mapping[str, str],
+    overrides: Table,
+    session_profile: str = "",
 ) -> LoadedSettings:
     """Read, merge and check all layers. Blocks briefly.
 
     A project can by itself only make the settings stricter, since anybody may have written its
     file: its deny and ask rules count, and `redact = "record"`. Of everything else but `[otel]`
     counts what `allows` says; the rest is reported as ignored. `overrides` has the shape of the
-    file. Raises ConfigError.
+    file. `session_profile` is the profile that the session to resume was made with, "" where none
+    is resumed. Raises ConfigError.
     """
     user, project = folders.config_file, project_file(workspace)
-    brought = read(project)
+    brought, not_here = _without_profiles(project, read(project))
     trusted, ignored = _trusted_part(project, brought, allows)
-    own = read(user)
-    servers, left_out = _trusted_servers(workspace, object_of(own.get("mcp")), allows)
+    file = shorten(user)
+    mine, all_profiles = _own_layers(read(user), file)
+    profile = profiles.chosen(
+        all_profiles,
+        named=(
+            (overrides.get("profile", ""), "--profile"),
+            (session_profile, profiles.SESSION),
+            (env.get(profiles.VARIABLE, "").strip(), profiles.VARIABLE),
+            (_name_in(trusted, shorten(project)), f"{shorten(project)}: profile"),
+            (mine.get("default_profile", ""), f"{file}: default_profile"),
+        ),
+        file=file,
+    )
+    account = [key for key in profile.account if key in trusted]
+    why = f"profile {profile.name} says who is asked"
+    over = [IgnoredSetting(project, key, why) for key in account]
+    trusted = {key: value for key, value in trusted.items() if key not in {"profile", *account}}
+    servers, left_out = _trusted_servers(workspace, object_of(mine.get("mcp")), allows)
     left = list[IgnoredSetting]()
     claude = [*claude_rules(workspace, left)]
+    settings = all_profiles.get(profile.name, {})
 
     def in_order(kind: str) -> tuple[SettingsLayer, ...]:
         return (
             SettingsLayer("project", shorten(mcp_json.path_of(workspace)), servers),
-            SettingsLayer("user", shorten(user), own),
+            SettingsLayer("user", file, mine),
+            *profile_layer(profile, settings, file),
             SettingsLayer("project", shorten(project), trusted),
             *claude,
-            *from_environment(env, kind),
-            SettingsLayer("command line", "command line", overrides),
+            *from_environment(env, kind, profile),
+            of_command_line(overrides),
         )
 
-    loaded = merge(in_order(DIRECT), (*ignored, *left_out, *left))
+    def merged(kind: str) -> LoadedSettings:
+        return merge(in_order(kind), (*ignored, *not_here, *over, *left_out, *left))
+
+    loaded = merged(DIRECT)
     kind = loaded.config.provider.kind
-    if kind == DIRECT:
-        return loaded
-    if "base_url" in trusted:  # requests to a cloud are signed by the person's account
-        del trusted["base_url"]
-        ignored = (*ignored, IgnoredSetting(project, "base_url", YOURS))
-    loaded = merge(in_order(kind), (*ignored, *left_out, *left))
-    return with_regional_prices(loaded, env)
+    if kind != DIRECT:
+        if "base_url" in trusted:  # requests to a cloud are signed by the person's account
+            del trusted["base_url"]
+            over.append(IgnoredSetting(project, "base_url", YOURS))
+        loaded = with_regional_prices(merged(kind), env)
+    return replace(loaded, profile=profile, profiles=tuple(all_profiles))
 
 
 def with_regional_prices(loaded: LoadedSettings, env: Mapping[str, str]) -> LoadedSettings:
@@ -152,23 +184,90 @@ def with_regional_prices(loaded: LoadedSettings, env: Mapping[str, str]) -> Load
 
 
 def from_environment(
-    env: Mapping[str, str], kind: str = DIRECT
+    env: Mapping[str, str], kind: str, profile: Profile
 ) -> tuple[SettingsLayer, SettingsLayer]:
     """Return the settings of the environment: the server, by the variable of this kind of provider,
-    and what confines commands."""
+    unless the profile names it, and what confines commands."""
     variable = "ANTHROPIC_BASE_URL"
     if kind != DIRECT:
         from tui.core.clouds import CLOUDS  # noqa: PLC0415 - few have one
 
         variable = CLOUDS[kind].address_variable
     address = env.get(variable, "").strip()
-    server: Table = {"base_url": address} if address else {}
+    counts = address and "base_url" not in profile.account
+    server: Table = {"base_url": address} if counts else {}
     engine = env.get("HOLDFAST_SANDBOX", "").strip()
     confined: Table = {"sandbox": {"engine": engine}} if engine else {}
     return (
         SettingsLayer("environment", f"{variable} (environment)", server),
         SettingsLayer("environment", "HOLDFAST_SANDBOX (environment)", confined),
     )
+
+
+def of_command_line(overrides: Table) -> SettingsLayer:
+    """The settings of the command line; which profile it names is known before."""
+    table = {key: value for key, value in overrides.items() if key != "profile"}
+    return SettingsLayer("command line", "command line", table)
+
+
+def profile_layer(profile: Profile, table: Table, file: str) -> Iterator[SettingsLayer]:
+    """Yield the settings of the profile in use, whose table in the person's file this is; nothing
+    without one."""
+    if profile.name:
+        name = f"{file} [{dotted(('profile', profile.name))}]"
+        settings = profiles.settings_of(table)
+        yield SettingsLayer("profile", name, {**settings, "profile": profile.name})
+
+
+def _without_profiles(file: Path, brought: Table) -> tuple[Table, tuple[IgnoredSetting, ...]]:
+    """A folder's own settings without what only the person's own file can say of profiles."""
+    why: dict[str, str] = {}
+    if isinstance(brought.get("profile"), dict):
+        why["profile"] = 'profiles count in your own config.toml; a folder names one: profile = "…"'
+    if "default_profile" in brought:
+        why["default_profile"] = 'a folder names a profile so: profile = "…"'
+    ignored = tuple(IgnoredSetting(file, key, reason) for key, reason in why.items())
+    return {key: value for key, value in brought.items() if key not in why}, ignored
+
+
+def _name_in(trusted: Table, file: str) -> str:
+    """The profile that a folder's own file names. Raises ConfigError for anything but a name."""
+    name: object = trusted.get("profile", "")
+    if isinstance(name, str):
+        return name
+    raise ConfigError(file, "profile", "isn't the name of a profile, in quotes.")
+
+
+def _own_layers(table: Table, file: str) -> tuple[Table, dict[str, Table]]:
+    """A person's settings without their profiles, and these by name. All are checked. Raises
+    ConfigError."""
+    mine, found = profiles.without_profiles(table), profiles.profiles_in(table, file)
+    check(mine, mine, file)
+    for name, profile in found.items():
+        at = "profile", name
+        for key in ("profile", "default_profile", "plain"):
+            if key in profile:
+                raise ConfigError(file, dotted((*at, key)), "can't be set in a profile.")
+        check(joined(mine, profile), profile, file, kind=ProfileSettings, at=at)
+    profiles.chosen(
+        found, named=((mine.get("default_profile", ""), f"{file}: default_profile"),), file=file
+    )
+    return mine, found
+
+
+def own_table(layer: SettingsLayer, mine: Table) -> Table | None:
+    """The table of a layer where the person's own file says `mine`; None for one of elsewhere."""
+    if layer.place == "user":
+        return profiles.without_profiles(mine)
+    if layer.place == "profile":
+        name: str = layer.table["profile"]
+        return {**profiles.settings_of(mine["profile"][name]), "profile": name}
+    return None
+
+
+def check_own(table: Table, file: str) -> None:
+    """Check what a person's own file says, profiles included. Raises ConfigError."""
+    _own_layers(table, file)
 
 
 def claude_rules(workspace: Path, ignored: list[IgnoredSetting]) -> Iterator[SettingsLayer]:
@@ -214,7 +313,22 @@ def merge(
 def own(home: Folders) -> Config:
     """The person's own settings: those of no folder count. Raises ConfigError."""
     file = home.config_file
-    return merge((SettingsLayer("user", shorten(file), read(file)),)).config
+    mine, _ = _own_layers(read(file), shorten(file))
+    return merge((SettingsLayer("user", shorten(file), mine),)).config
+
+
+def own_prices(home: Folders, env: Mapping[str, str]) -> Mapping[str, Mapping[str, Price]]:
+    """The prices that the person has set, by profile; "" without one. Those of a folder don't count
+    for other folders. Raises ConfigError."""
+    file = shorten(home.config_file)
+    mine, found = _own_layers(read(home.config_file), file)
+    layer = SettingsLayer("user", file, mine)
+    every = {"": with_regional_prices(merge((layer,)), env).config.prices}
+    for name, table in found.items():
+        if own := {key: table[key] for key in ("prices", "provider") if key in table}:
+            over = SettingsLayer("profile", file, own)
+            every[name] = with_regional_prices(merge((layer, over)), env).config.prices
+    return every
 
 
 def read(path: Path) -> Table:
@@ -242,7 +356,9 @@ def parse(data: bytes, path: Path) -> Table:
     try:
         return parse_toml(text)
     except ValueError as error:
-        raise ConfigError(shorten(path), "", f"is not valid TOML: {error}.") from None
+        both = re.search(r"^\s*profile\s*=", text, re.MULTILINE) and "[profile." in text
+        hint = "profile is for the tables; default_profile names the usual one." if both else ""
+        raise ConfigError(shorten(path), "", f"is not valid TOML: {error}.", hint=hint) from None
 
 
 def joined(below: Table, layer: Table, path: tuple[str, ...] = ()) -> Table:
@@ -273,6 +389,7 @@ def _attribute(sources: dict[str, str], layer: Table, source: str) -> None:
 
 def brought_settings(brought: Table) -> Iterator[BroughtSetting]:
     """The settings of a folder's own file that need trust."""
+    brought, _ = _without_profiles(Path(), brought)
     for path in keys_of(brought):
         value = value_of(brought, path)
         tightens = path in _TIGHTENING or (path == ("redact",) and value == "record")
@@ -362,7 +479,7 @@ def config_problem(file: Path) -> ConfigError | None:
     try:
         data, _ = read_small(file)
         table = parse(data, file)
-        check(table, table, shorten(file))
+        check_own(table, shorten(file))
     except ConfigError as error:
         return error
     except OSError as error:

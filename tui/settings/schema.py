@@ -36,7 +36,8 @@ class Setting:
     """One row. `value` is in force; `own` is the value in the user's file, None without one.
 
     `places` are those that set the value in force; none means the default. `allowed` says what
-    may be typed. `options` are the words of a choice. `notes` are sentences for the person.
+    may be typed. `options` are the words of a choice. `notes` are sentences for the person. `at` is
+    the table of the profile in which it is changed; () for the top of the file.
     """
 
     key: Key
@@ -45,10 +46,17 @@ class Setting:
     default: Any
     own: Any = None
     places: tuple[Place, ...] = ()
+    profile: str = ""
     allowed: str = ""
     options: tuple[str, ...] = ()
     description: Field
     notes: tuple[str, ...] = ()
+    at: Key = ()
+
+    @property
+    def written(self) -> Key:
+        """Its key in the user's file, where a change is written."""
+        return (*self.at, *self.key)
 
     @property
     def name(self) -> str:
@@ -103,7 +111,8 @@ class Setting:
     @property
     def origin(self) -> str:
         """The origin of the value in force, in a few words."""
-        return " + ".join(_PLACES.get(place, place) for place in self.places) or "default"
+        words = {**_PLACES, "profile": f"profile {self.profile}"}
+        return " + ".join(words.get(place, place) for place in self.places) or "default"
 
     @property
     def adds(self) -> bool:
@@ -176,6 +185,10 @@ def _section_rows(loaded: LoadedSettings, kind: type[msgspec.Struct], at: Key) -
             yield _fixed(loaded, key, field, names)
         elif key == _MODELS:
             yield _fixed(loaded, key, field, ", ".join(loaded.config.provider.models) or "none")
+        elif key == ("profile",):
+            yield _fixed(loaded, key, field, loaded.profile.name or "none")
+        elif key == ("default_profile",) and not loaded.profiles:
+            yield _fixed(loaded, key, field, "none")
         elif key not in {("prices",), ("mcp",)}:
             yield _row(loaded, key, field, getattr(defaults, name))
 
@@ -189,11 +202,21 @@ def _row(loaded: LoadedSettings, key: Key, field: Field, default: object) -> Set
         kind=kind,
         value=default if value is None else value,
         default=default,
-        own=next((_value_at(one.table, key) for one in setters if one.place == "user"), None),
         options=options,
         allowed=_allowed(key, field.type, kind, options),
         description=field,
+        profile=loaded.profile.name,
     )
+    in_profile = not row.adds and any(one.place == "profile" for one in setters)
+    mine = "profile" if in_profile else "user"
+    row = replace(
+        row,
+        own=next((_value_at(one.table, key) for one in setters if one.place == mine), None),
+        at=("profile", row.profile) if in_profile else (),
+    )
+    if key == ("default_profile",):
+        options = ("", *loaded.profiles)
+        row = replace(row, kind="choice", options=options, allowed=", ".join(options[1:]))
     setting = setters if row.adds else setters[-1:]
     notes = (*_notes(row, setting), *_ignored(loaded, row.name))
     return replace(row, places=tuple(one.place for one in setting), notes=notes)
@@ -257,7 +280,10 @@ def _typed(type_: Any, unit: str) -> str:
 
 def _notes(row: Setting, setting: Sequence[SettingsLayer]) -> Iterator[str]:
     """Sentences about other places that override or add to the user's own file."""
-    above = [one for one in setting if one.place != "user"]
+    mine = "profile" if row.at else "user"
+    above = [one for one in setting if one.place != mine]
+    if row.at:
+        yield f"Profile {row.profile} sets it in your file; a change is written there."
     if not above:
         return
     who = " and ".join(

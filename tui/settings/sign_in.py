@@ -1,4 +1,5 @@
-"""Signing in without a key: the profile that `ant auth login` wrote, or a workload's identity.
+"""Signing in without a key: the profile that `ant auth login` wrote, or a workload's identity. A
+person reads "sign-in" for the first, since Holdfast has profiles of its own (`profiles`).
 
 The SDK reads the token, sends it and renews it. Here is only found which one it would take, by its
 rules (`anthropic.lib.credentials`), without importing it and without reading anything secret.
@@ -34,20 +35,24 @@ class SignIn:
     base_url: str = ""
 
     def __str__(self) -> str:
-        return f"profile {self.profile}" if self.profile else "workload identity"
+        return f"the sign-in {self.profile}" if self.profile else "workload identity"
 
 
 def named_sign_in(env: Mapping[str, str]) -> SignIn | None:
     """Return the sign-in that the environment names. Blocks; raises CredentialsError for an
     unusable profile."""
     if name := env.get("ANTHROPIC_PROFILE"):
-        profile = _profile(env, name)
-        if profile is None:
-            file = shorten(_file(env, "configs", name))
-            raise _unusable(name, f"{one_line(file)} doesn't exist")
-        return profile
+        return sign_in_of(env, name)
     token = any(map(env.get, _WORKLOAD_TOKENS))
     return SignIn("") if token and all(map(env.get, _WORKLOAD)) else None
+
+
+def sign_in_of(env: Mapping[str, str], name: str) -> SignIn:
+    """Return the sign-in of a name. Blocks; raises CredentialsError if it can't be used."""
+    if (profile := _profile(env, name)) is None:
+        file = shorten(_file(env, "configs", name))
+        raise _unusable(name, f"{one_line(file)} doesn't exist")
+    return profile
 
 
 def saved_sign_in(env: Mapping[str, str]) -> SignIn | None:
@@ -62,7 +67,7 @@ def saved_sign_in(env: Mapping[str, str]) -> SignIn | None:
 def _profile(env: Mapping[str, str], name: str) -> SignIn | None:
     """A profile as it can be used; None where there is none of that name."""
     if name != name.strip() or name.startswith(".") or {"/", "\\", "\0"} & set(name):
-        raise _unusable(name, "that isn't the name of a profile")
+        raise _unusable(name, "that isn't the name of one")
     try:
         data: Any = parse_json(read_small(_file(env, "configs", name), limit=_LIMIT)[0])
         auth, base_url = data["authentication"], data.get("base_url") or ""
@@ -90,4 +95,4 @@ def _folder(env: Mapping[str, str]) -> Path:
 
 
 def _unusable(name: str, why: str) -> CredentialsError:
-    return CredentialsError(f"Can't sign in with profile {one_line(name)}: {why}.", hint=_HINT)
+    return CredentialsError(f"Can't use the sign-in {one_line(name)}: {why}.", hint=_HINT)

@@ -65,7 +65,9 @@ def put(table: MutableMapping[str, Any], key: Key, value: Value | None) -> None:
         if last not in table:
             return
         table.pop(last)
-        if len(sections) > 1 and not table:  # a model's prices, say: all of them 0 is no default
+        if (
+            len(sections) > 1 and not table and sections[:-1] != ["profile"]
+        ):  # a model's prices, say: all of them 0 is no default
             outer.pop(above)
     elif isinstance(old, list) and isinstance(value, list):
         _align(cast("list[str]", old), value)

@@ -250,7 +250,7 @@ def _prompt_items(workspace: Path) -> Iterator[TrustItem]:
 def _weight(one: layers.BroughtSetting) -> int:
     """Rank a setting, the most powerful first: where the conversation is sent, programs, rules, the
     rest."""
-    first = ("base_url", "mcp", "status", "diagnostics", "background", "permissions")
+    first = ("profile", "base_url", "mcp", "status", "diagnostics", "background", "permissions")
     return first.index(one.path[0]) if one.path[0] in first else len(first)
 
 
@@ -286,6 +286,8 @@ def _change(before: str, now: str) -> tuple[str, ...]:
 def _setting(one: layers.BroughtSetting) -> str:
     """Say what a setting would do."""
     value = one.value
+    if one.path == ("profile",):
+        return f"Uses your profile {value}: its settings, and its key, which pays"
     if one.path == ("base_url",):
         return f"Sends the conversation, and the key kept for it, to {value}"
     if one.path[0] == "mcp" and isinstance(value, dict):

@@ -18,7 +18,6 @@ from tui.core import keymap
 from tui.core.config import Config
 from tui.core.errors import ConfigError
 from tui.core.redaction import mask
-from tui.settings.fields import fields_of
 
 Key: TypeAlias = tuple[str, ...]
 """A key of the configuration with those of the tables around it: `("retry", "max_attempts")`."""
@@ -27,20 +26,28 @@ Fault: TypeAlias = tuple[Key, str, str]
 """A wrong key, what is wrong with it, and a hint."""
 
 
-def check(merged: Mapping[str, Any], layer: Mapping[str, Any], source: str) -> None:
-    """Raise ConfigError if `merged` is invalid, naming the key of `layer` that is wrong."""
+def check(
+    merged: Mapping[str, Any],
+    layer: Mapping[str, Any],
+    source: str,
+    *,
+    kind: type[Config] = Config,
+    at: Key = (),
+) -> None:
+    """Raise ConfigError if `merged` is invalid, naming the key of `layer` that is wrong. `at` is
+    the table that the layer is in the file."""
     try:
-        msgspec.convert(merged, Config)
+        msgspec.convert(merged, kind)
     except msgspec.ValidationError as error:
-        fault = next(_faults(layer, Config, ()), None) or _delays(merged, layer)
+        fault = next(_faults(layer, kind, ()), None) or _delays(merged, layer)
         if fault is None:
-            raise ConfigError(source, "", f"is not valid: {error}.") from None
+            raise ConfigError(source, dotted(at), f"is not valid: {error}.") from None
         path, message, hint = fault
-        raise ConfigError(source, dotted(path), message, hint=hint) from None
+        raise ConfigError(source, dotted((*at, *path)), message, hint=hint) from None
     here = layer.get("keys", {})
     below = {action: keys for action, keys in merged.get("keys", {}).items() if action not in here}
     for action, message, hint in keymap.faults(below | here):  # what comes later is at fault
-        raise ConfigError(source, dotted(("keys", action)), message, hint=hint)
+        raise ConfigError(source, dotted((*at, "keys", action)), message, hint=hint)
 
 
 def dotted(path: Key) -> str:
@@ -55,6 +62,8 @@ def _faults(value: object, kind: Any, path: Key) -> Iterator[Fault]:
     info, _ = plain(kind)
     match info:
         case schema.StructType(cls=section):
+            from tui.settings.fields import fields_of  # noqa: PLC0415 - only on error
+
             fields = fields_of(section)
             for key, item in _items(value):
                 if key in fields:
@@ -171,6 +180,8 @@ def _suggest(key: str, path: Key, siblings: Mapping[str, Any]) -> str:
     near = get_close_matches(key, siblings, n=1)
     if near:
         return f"Did you mean {dotted((*path, near[0]))}?"
+    from tui.settings.fields import fields_of  # noqa: PLC0415 - as above
+
     for name, field in fields_of(Config).items():
         if field.section and key in field.section.__struct_fields__:
             return f"Did you mean {name}.{key}?"

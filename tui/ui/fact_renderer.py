@@ -103,8 +103,9 @@ class FactRenderer:
             chat.add(self._attempt)
             self._attempt = None
         match event:
-            case facts.SessionStarted(path=path, model=model):
+            case facts.SessionStarted(path=path, model=model, profile=profile):
                 self.head(model=model, think=False, verbose=False, elevated=False, effort="")
+                self.head(profile=profile or "")
                 chat.show_mode()
                 self._status(keeping=path is not None)
             case facts.UserMessage(text, attached):

@@ -251,6 +251,7 @@ class ScreenFrontend:
             cost_usd=agent.spending().session.usd,
             mode=agent.permissions.mode,
             turns=self.chat.status.state.turns,
+            profile=agent.models.profile,
         )
 
     def _tell_terminal(self, status: ProgramStatus | None = None) -> None:

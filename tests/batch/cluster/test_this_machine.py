@@ -209,6 +209,26 @@ def test_what_decides_about_a_run_goes_along_with_it(world: Callable[[str], Worl
     assert spec_for(plan(trusting), trusting, "R", confined=True, asks=False, near=True).boot
 
 
+def test_a_worker_has_the_profile_of_the_run_or_refuses(
+    world: Callable[[str], World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    w = world("- one\n")
+    folders().config_file.parent.mkdir(parents=True, exist_ok=True)
+    folders().config_file.write_text("[profile.work]\nmodel = 'm'\n")
+    run = ["run", str(w.file), "-C", str(w.repo), "--practice"]
+    for words, name in (((), "default"), (("--profile", "work"), "work")):
+        options = parse([*run, *words])
+        spec = spec_for(plan(options), options, "R", confined=True, asks=False, near=True)
+        assert spec.config["profile"] == name
+        monkeypatch.setenv("HOLDFAST_PROFILE", "work")  # that of the worker's machine
+        theirs = plan(parse(run), settled=spec.config)
+        assert theirs.launch.access.profile.shown == name
+        monkeypatch.delenv("HOLDFAST_PROFILE")
+    folders().config_file.write_text("")
+    with pytest.raises(UsageError, match="there is no profile work"):
+        plan(parse(run), settled={"profile": "work"})
+
+
 # What they take up
 
 

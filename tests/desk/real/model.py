@@ -11,13 +11,15 @@ A prompt has a line `Steps: …`, with steps that `;` separates. Each is one ans
     busy              is overloaded once, then says a line
 
 A text that isn't the last step calls `true`, so that the turn goes on.
-`python -m tests.desk.real.model` serves until it is stopped, and prints its address.
+`python -m tests.desk.real.model` serves until it is stopped, and prints its address; with --key it
+takes no other one.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+from pathlib import Path
 from typing import Any, cast
 
 from tests.support.server import LoopbackServer
@@ -94,8 +96,9 @@ def _steps(message: Json) -> list[str]:
     return [step.strip() for step in line.partition(_MARK)[2].split(";") if step.strip()]
 
 
-async def _main(port: int) -> None:
-    async with LoopbackServer(PromptedScript(), port=port) as server:
+async def _main(port: int, keys: list[str] | None, log: Path | None) -> None:
+    async with LoopbackServer(PromptedScript(keys=keys), port=port) as server:
+        server.log = log
         print(server.url, flush=True)
         await asyncio.Event().wait()
 
@@ -103,4 +106,7 @@ async def _main(port: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0)
-    asyncio.run(_main(parser.parse_args().port))
+    parser.add_argument("--key", action="append", help="takes this key only (repeatable)")
+    parser.add_argument("--log", type=Path, help="writes each request to this file")
+    given = parser.parse_args()
+    asyncio.run(_main(given.port, given.key, given.log))

@@ -83,14 +83,14 @@ async def test_on_the_smallest_terminal_every_choice_is_in_sight_in_one_row() ->
 
 async def test_on_a_narrow_terminal_every_choice_is_described_in_whole_words() -> None:
     world = keyless()
-    world.profile = "work"
+    world.sign_in = "work"
     world.servers = (LocalServer("Ollama", "http://127.0.0.1:11434", ("llama3.2", "qwen3")),)
     async with running(world, (40, 24)) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
         choices = app.screen.query_one("#choices", OptionList)
         await until(pilot, lambda: choices.option_count == 6)
         assert [str(option.prompt) for option in choices.options] == [
-            "Profile work         signed in",
+            "Sign-in work         signed in",
             "Anthropic            paste a key",
             "Ollama               llama3.2, qwen3",
             "Another server       by address",
@@ -102,6 +102,24 @@ async def test_on_a_narrow_terminal_every_choice_is_described_in_whole_words() -
         await pilot.pause()
         assert choices.highlighted_option == choices.options[2]
         assert str(choices.options[2].prompt) == "Ollama, on this machine   llama3.2, qwen3"
+
+
+async def test_a_profile_is_asked_for_the_key_of_its_own_server() -> None:
+    world = keyless()
+    world.account = ("work", ServerSetup("http://127.0.0.1:1", "m-1", ""))
+    async with running(world, (80, 24)) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        head = str(app.screen.query_one("#name", Static).render())
+        assert "Connect a model for profile work" in head
+        world.clock.elapsed += 1
+        first = app.screen.query_one("#choices", OptionList).options[0]
+        assert str(first.prompt) == "127.0.0.1:1               paste its key"
+        key = app.screen.query_one("#server-key", Input)
+        app.screen.post_message(keys.Paste("sk-" + "w" * 40))
+        await until(pilot, lambda: bool(key.value))
+        await pilot.press("enter")
+        await until(pilot, lambda: bool(world.set_up_with))
+        assert world.set_up_with == [ServerSetup("http://127.0.0.1:1", "m-1", "sk-" + "w" * 40)]
 
 
 async def test_on_the_smallest_terminal_a_problem_is_in_sight() -> None:

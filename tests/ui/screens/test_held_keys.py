@@ -191,7 +191,7 @@ async def test_a_prompt_typed_while_a_session_in_use_opens_takes_nothing_over() 
 
 async def test_enter_pressed_while_the_first_screen_opens_chooses_no_connection() -> None:
     world = World()
-    world.profile = "work"
+    world.sign_in = "work"
     world.refusals.append(CredentialsError("No API key found."))
     async with running(world) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))

@@ -13,7 +13,7 @@ from tests.support.clock import ManualClock
 from tests.support.script import Hold
 from tests.support.world import World
 from tests.ui.screens.driving import answer, running, say, turn, until
-from tui.app.dialog_data import KeySetup, ProfileSetup
+from tui.app.dialog_data import KeySetup, SignInSetup
 from tui.core.errors import CredentialsError
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.welcome import WelcomeScreen
@@ -23,7 +23,7 @@ from tui.ui.screens.welcome import WelcomeScreen
 def world(tmp_path: Path) -> World:
     world = World(tmp_path)
     world.connection = "In use: claude-sonnet-5-5, with the key in the keyring."
-    world.profile = "work"
+    world.sign_in = "work"
     return world
 
 
@@ -43,11 +43,11 @@ async def test_it_says_what_is_in_use_and_the_session_goes_on_with_the_profile(
         assert world.connection in text_of(app, "#name")
         assert "cancel" in text_of(app, "#keys")
         chosen = app.screen.query_one(OptionList).get_option_at_index(0)
-        assert "Profile work" in str(chosen.prompt)
+        assert "Sign-in work" in str(chosen.prompt)
         world.clock.elapsed += 1
         await pilot.press("enter")
         await until(pilot, lambda: world.agent.reconnected == 1)
-        assert world.set_up_with == [ProfileSetup("work")]
+        assert world.set_up_with == [SignInSetup("work")]
         assert len(world.agents) == 1
         assert app.chat.notice.text.endswith("Kept in the keyring.")
         assert not app.chat.has_class("-fresh")
@@ -106,8 +106,8 @@ async def test_plain_lines_ask_the_same(world: World) -> None:
         face.prompts.append("/login")
         await it_is_so(lambda: world.agent.reconnected == 1)
         assert world.connection in face.said
-        assert any("profile work, signed in" in line for line in face.said)
-        assert world.set_up_with == [ProfileSetup("work")]
+        assert any("sign-in work, made with" in line for line in face.said)
+        assert world.set_up_with == [SignInSetup("work")]
         face.prompts.append("/login")
         await it_is_so(lambda: face.said.count(world.connection) == 2)
         assert world.agent.reconnected == 1

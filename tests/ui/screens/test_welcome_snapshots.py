@@ -15,10 +15,10 @@ from tui.settings.local_servers import LocalServer
 from tui.ui.screens.welcome import WelcomeScreen
 
 
-def keyless(*keys: str, found: bool = True, profile: str = "") -> Callable[[Stage], Shot]:
+def keyless(*keys: str, found: bool = True, sign_in: str = "") -> Callable[[Stage], Shot]:
     def make(stage: Stage) -> Shot:
         world = World()
-        world.profile = profile
+        world.sign_in = sign_in
         world.refusals.append(CredentialsError("No API key found."))
         if found:
             ollama = LocalServer("Ollama", "http://127.0.0.1:11434", ("llama3.2", "qwen3"))
@@ -27,7 +27,7 @@ def keyless(*keys: str, found: bool = True, profile: str = "") -> Callable[[Stag
         async def drive(pilot: Pilot[None]) -> None:
             await press()(pilot)
             listing = pilot.app.screen.query_one("#choices", OptionList)
-            await until(pilot, lambda: listing.option_count == 4 + found + bool(profile))
+            await until(pilot, lambda: listing.option_count == 4 + found + bool(sign_in))
             world.clock.elapsed += 1
             await pilot.press(*keys)
             await pilot.pause()
@@ -45,7 +45,7 @@ PICTURES: Pictures = {
     "wrong address": Picture(
         WelcomeScreen, keyless("down", "enter", *"ftp://here", "enter", found=False), state=True
     ),
-    "profile": Picture(WelcomeScreen, keyless(profile="work"), state=True),
+    "sign-in": Picture(WelcomeScreen, keyless(sign_in="work"), state=True),
     "practice": Picture(WelcomeScreen, keyless("end", "up"), state=True),
 }
 

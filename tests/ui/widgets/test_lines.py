@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -207,3 +208,12 @@ def test_every_word_of_a_filter_must_occur() -> None:
     assert matching(rows, "flaky FIX") == rows
     assert matching(rows, "interrupted") == rows
     assert matching(rows, "flaky banner") == []
+
+
+def test_the_header_names_the_profile_in_one_line_and_not_at_any_length() -> None:
+    state = HeaderState("~/proj", "main", "claude-sonnet-5-5", profile="work")
+    assert header_line(state, 100).plain.rstrip().endswith("profile work")
+    assert "profile" not in header_line(replace(state, profile=""), 100).plain
+    long = header_line(replace(state, profile="an odd\nname " * 9), 60)
+    assert long.cell_length == 60
+    assert "profile an odd name" in long.plain

@@ -104,7 +104,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("timeline [PROMPT]", "the session in time: context, calls, cost"),
     _command("usage [BY]", "where tokens and money went", "", "cost"),
     _command("model [NAME]", "switch model", "models"),
-    _command("login", "change key, server or profile", "open_session"),
+    _command("login", "change key, server or sign-in", "open_session"),
     _command("retry [other]", "retry now, or with another model", "error_options"),
     _command("theme [NAME]", "change theme", screen_only="Plain lines have no colors."),
     _command(

@@ -51,7 +51,8 @@ _EXAMINATIONS: tuple[tuple[str, Callable[[Subject], Iterable[Check]]], ...] = (
 def run(options: Options) -> int:
     """Print what was found. Returns 1 where a check fails; raises UsageError for a wrong -C."""
     workspace = workspace_of(options)
-    checks = examine(Subject.of(workspace, folders(), os.environ))
+    profile = options.models.profile or ""
+    checks = examine(Subject.of(workspace, folders(), os.environ, profile=profile))
     if options.json:
         text = json.dumps({"checks": [check.to_json() for check in checks]}, indent=2)
     else:

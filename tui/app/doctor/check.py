@@ -12,6 +12,7 @@ from tui.core.errors import ConfigError
 from tui.core.paths import Folders
 from tui.settings import layers
 from tui.settings.layers import IgnoredSetting
+from tui.settings.profiles import Profile
 from tui.settings.trust import trust_of
 
 Status: TypeAlias = Literal["ok", "warn", "fail"]
@@ -37,7 +38,8 @@ class Subject:
     `config` are the settings in force, the defaults where they cannot be read: then `broken` says
     why. `bare`: nothing counts in the session that a folder or the person has set up. `ignored` is
     what a folder's own settings say and that does not count. `foreign_server`: they name the
-    server, which gets no key of the environment.
+    server, or the `profile` does; it gets no key of the environment. `profiles` are the names that
+    there are.
     """
 
     workspace: Path
@@ -48,6 +50,8 @@ class Subject:
     ignored: tuple[IgnoredSetting, ...] = ()
     foreign_server: bool = False
     bare: bool = False
+    profile: Profile = Profile()
+    profiles: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -58,17 +62,30 @@ class Subject:
         *,
         model: str = "",
         bare: bool = False,
+        profile: str = "",
     ) -> Subject:
-        """Reads the configuration; never raises. `model` is the one in use, where that is known."""
+        """Reads the configuration; never raises. `model` and `profile` are those in use, where
+        that is known."""
+        given = {"model": model, "profile": profile}
         try:
             loaded = layers.load(
                 folders=folders,
                 workspace=workspace,
                 allows=trust_of(folders, workspace).allows,
                 env=env,
-                overrides={"model": model} if model else {},
+                overrides={key: value for key, value in given.items() if value},
             )
         except ConfigError as error:
             return cls(workspace, folders, env, Config(), error, bare=bare)
-        config, foreign = loaded.config, loaded.foreign_server
-        return cls(workspace, folders, env, config, None, loaded.ignored, foreign, bare)
+        return cls(
+            workspace,
+            folders,
+            env,
+            loaded.config,
+            None,
+            loaded.ignored,
+            loaded.foreign_server or loaded.profile.has_own_server,
+            bare,
+            loaded.profile,
+            loaded.profiles,
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import time
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from tui.core.clouds import access_of
 from tui.core.errors import CredentialsError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
+from tui.core.text_cleaning import one_line
 from tui.core.workspace import safe_search_path
 from tui.settings import credentials, layers, mcp_json
 from tui.settings.credentials import server_of
@@ -60,6 +62,12 @@ def configuration(what: Subject) -> Iterator[Check]:
             if one.reason != UNTRUSTED:
                 problem = f"{shorten(file)}: {one.key} not applied: {one.reason}"
                 yield Check("project", "warn", problem, "Fix the entry.")
+    if what.profiles:
+        by = f", named by {what.profile.chosen_by}" if what.profile.chosen_by else ""
+        others = ", ".join(one_line(one) for one in what.profiles if one != what.profile.name)
+        there = f"; there are also {others}" if what.profile.name and others else ""
+        there = f"; there are {others}" if not what.profile.name else there
+        yield Check("profile", "ok", f"{what.profile.shown}{by}{there}")
     model = what.config.model
     fallback = (
         f", then {', '.join(what.config.fallback_models)}" if what.config.fallback_models else ""
@@ -82,7 +90,14 @@ def key(what: Subject) -> Iterator[Check]:
     if credential:
         words = credentials.in_words(credential, env=what.env, folders=what.folders)
         server = server_of(credential.base_url) if isinstance(credential, SignIn) else server
-        yield Check("key", "ok", f"{words}, for {server}")
+        whose = f" (profile {what.profile.name})" if what.profile.has_own_key else ""
+        yield Check("key", "ok", f"{words}, for {server}{whose}")
+    elif what.profile.key_from == "none":
+        yield Check("key", "ok", f"none for {server}, as profile {what.profile.name} says")
+    elif what.profile.has_own_key:
+        name = what.profile.name
+        fix = f"Run holdfast --profile {shlex.quote(name)} and enter it, or set its key_from."
+        yield Check("key", "fail", f"profile {name} has none for {server}", fix)
     elif what.config.base_url:
         yield Check("key", "ok", f"none for {server}, which may not need one")
     elif what.config.model == PRACTICE:
@@ -123,7 +138,7 @@ def _cloud_key(what: Subject) -> Check:
 def _credential(what: Subject) -> credentials.Credential | None:
     foreign = what.foreign_server
     return credentials.find_credential(
-        what.env, what.folders, what.config.base_url, foreign=foreign
+        what.env, what.folders, what.config.base_url, foreign=foreign, profile=what.profile
     )
 
 

@@ -68,7 +68,7 @@ class Hello(_Line, frozen=True, tag="hello"):
 class SessionStatus(_Line, frozen=True, tag="status"):
     """The state of the session now. `detail` says what it does or waits for, in a few words;
     `since` is the time of the last change of `state`; `unsaved` says why its steps can't be written
-    just now."""
+    just now. `profile` is the person's, "" for none."""
 
     state: State = "idle"
     detail: str = ""
@@ -78,6 +78,7 @@ class SessionStatus(_Line, frozen=True, tag="status"):
     branch: str = ""
     cost_usd: float | None = None
     unsaved: str = ""
+    profile: str = ""
 
 
 class AskedLine(_Line, frozen=True, tag="asked"):

@@ -265,6 +265,7 @@ class SessionDoor:
             branch=self._branch,
             cost_usd=self._cost,
             unsaved="" if session.saved or session.opened_to_read else session.problem,
+            profile=agent.models.profile,
         )
 
     def questions(self) -> Sequence[AskedLine]:

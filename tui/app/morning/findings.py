@@ -160,6 +160,8 @@ class SessionNight:
     """The runs of checks that its verdicts are from."""
     spent: dict[str, Amount] = field(default_factory=dict[str, Amount])
     """The bills of each model."""
+    paid: dict[str, Amount] = field(default_factory=dict[str, Amount])
+    """The bills of each profile, "default" for none."""
 
     @property
     def amount(self) -> Amount:
@@ -199,6 +201,7 @@ class SessionNight:
             },
             "findings": [_row_json(row) for row in self.rows],
             "money": {model: money_json(one) for model, one in self.spent.items()},
+            "money_by_profile": {name: money_json(one) for name, one in self.paid.items()},
         }
 
 
@@ -260,6 +263,14 @@ class Morning:
         for session in self.sessions:
             for model, amount in session.spent.items():
                 found.setdefault(model, Amount()).add(amount)
+        return found
+
+    def by_profile(self) -> dict[str, Amount]:
+        """Sum up the bills of each profile."""
+        found: dict[str, Amount] = {}
+        for session in self.sessions:
+            for name, amount in session.paid.items():
+                found.setdefault(name, Amount()).add(amount)
         return found
 
     @property

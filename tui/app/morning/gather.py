@@ -24,6 +24,7 @@ from tui.context.usage import Amount, Bill, BilledSession, bills_in
 from tui.core.config import Price
 from tui.core.dataclass import dataclass
 from tui.core.errors import SessionError
+from tui.core.facts import DEFAULT_PROFILE
 from tui.core.formatting import plural
 from tui.core.gc_pause import gc_pause
 from tui.core.paths import Folders, shorten
@@ -63,12 +64,12 @@ class NightPlaces:
 def morning_of(
     place: NightPlaces,
     span: NightSpan,
-    prices: Mapping[str, Price],
+    prices: Mapping[str, Mapping[str, Price]],
     now: datetime,
     progress: ReadProgress = lambda _done, _of: None,
 ) -> Morning:
     """Collect all that is known of the sessions in a span, the one that began first first."""
-    home = place.home
+    home, usual = place.home, prices[""]
 
     def may_be_in(file: SessionFileState) -> bool:
         return _may_be_in(file, span)
@@ -99,8 +100,8 @@ def morning_of(
                 ids = {record.id for record in loaded.records}
                 copied, seen = ids & seen, seen | ids
             known = _known(about, processes.get(os.path.realpath(path)))
-            below = [*_sub_agents(children.get(path, ()), NightScope(span, now, prices, known))]
-            if session_night(night, loaded, NightScope(span, now, prices, known, copied, below)):
+            below = [*_sub_agents(children.get(path, ()), NightScope(span, now, usual, known))]
+            if session_night(night, loaded, NightScope(span, now, usual, known, copied, below)):
                 _pay(night, bills.get(path, ()), span, prices)
                 morning.sessions.append(night)
             elif _is_odd(night, loaded, span) and not copied:
@@ -214,13 +215,18 @@ def _bills_by_session(billed: Iterable[BilledSession]) -> dict[str, list[Bill]]:
 
 
 def _pay(
-    night: SessionNight, bills: Iterable[Bill], span: NightSpan, prices: Mapping[str, Price]
+    night: SessionNight,
+    bills: Iterable[Bill],
+    span: NightSpan,
+    prices: Mapping[str, Mapping[str, Price]],
 ) -> None:
     """Add what a session was billed for in the span."""
     for bill in bills:
         if span.holds(bill.time):
-            amount = Amount.of(bill.usage, bill.price(prices))
+            price = bill.price(prices.get(bill.profile) or prices[""])
+            amount = Amount.of(bill.usage, price)
             night.spent.setdefault(bill.model, Amount()).add(amount)
+            night.paid.setdefault(bill.profile or DEFAULT_PROFILE, Amount()).add(amount)
 
 
 def _commands(morning: Morning, commands: Collection[UnattendedCommand]) -> None:

@@ -21,6 +21,7 @@ from tui.app.morning.findings import (
     SessionNight,
 )
 from tui.app.reports.usage_table import cost
+from tui.core.facts import DEFAULT_PROFILE
 from tui.core.formatting import local, moment_of, plural
 from tui.core.paths import shorten
 from tui.core.redaction import mask
@@ -98,6 +99,8 @@ def money_lines(morning: Morning) -> Iterator[str]:
         yield "; ".join(
             f"{model or 'a model not named'}: {cost(one)}" for model, one in models.items()
         )
+    if [*(paid := morning.by_profile())] not in ([], [DEFAULT_PROFILE]):
+        yield "; ".join(f"profile {name}: {cost(one)}" for name, one in paid.items())
     if total.unpriced:
         yield f"{round(total.unpriced):,} of these tokens have no known price."
     cut = sum(
@@ -116,6 +119,7 @@ def facts_of(night: SessionNight) -> list[str]:
         shorten(night.folder) if night.folder else "",
         f"branch {night.branch}" if night.branch else "",
         ", ".join(night.models),
+        *(f"profile {name}" for name in night.paid if name != DEFAULT_PROFILE),
         f"started: {night.started_by}" if night.started_by else "",
         times(night),
     ]

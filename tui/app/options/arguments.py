@@ -62,9 +62,11 @@ class OpeningOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
-    """The model that answers, its effort, and its instructions."""
+    """The model that answers, its effort, its instructions, and the profile whose settings and key
+    count."""
 
     model: str | None = None
+    profile: str | None = None
     fallback_models: tuple[str, ...] = ()
     effort: str | None = None
     practice: bool = False
@@ -215,7 +217,7 @@ class HelpOptions:
     topic: str | None = None
     list_topics: bool = False
     man: bool = False
-    shell: Literal["bash", "zsh", "fish"] = "bash"
+    shell: Literal["bash", "zsh", "fish", "profiles"] = "bash"
     schema: Literal["config", "hooks", "events", "state", "theme"] = "config"
     until: float | datetime | None = None
     here: bool = False
@@ -276,6 +278,7 @@ class Options:
         """Return the options that belong to the configuration, in the shape of the file."""
         values: dict[str, Any] = {
             "model": self.models.model,
+            "profile": self.models.profile,
             "fallback_models": list(self.models.fallback_models),
             "theme": self.screen.theme,
             "permissions": {

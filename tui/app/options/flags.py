@@ -23,12 +23,15 @@ Kind: TypeAlias = Literal[
     "span",
     "moment",
     "faults",
+    "profile",
 ]
 
 FAULTS = (
     "429", "529", "cut", "eof", "stall", "overflow", "badjson", "auth", "slow", "park", "400",
 )  # fmt: skip
 SHELLS = ("bash", "zsh", "fish")
+PROFILE_NAMES = "profiles"
+"""In the place of a shell: the names of the profiles, for which the scripts ask."""
 SCHEMAS = ("config", "hooks", "events", "state", "theme")
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 FORMATS = ("text", "json", "stream-json", "claude-stream-json")
@@ -41,7 +44,7 @@ REPORTS = ("text", "md", "html", "json")
 SEVERITIES = ("high", "medium", "low", "never")
 GROUPINGS = (
     "day", "model", "repository", "session", "purpose", "prompt", "brought", "kind", "tool",
-    "file", "server", "skill", "agent", "break",
+    "file", "server", "skill", "agent", "break", "profile",
 )  # fmt: skip
 PLACES = (
     "prompt", "answer", "thinking", "call", "result", "output", "summary", "note", "title",
@@ -82,7 +85,7 @@ class Flag:
 _KINDS: dict[str, Kind] = {
     "DIR": "folder", "HOST": "name", "FILE": "file", "ID[:N]": "session", "ID|FILE": "session",
     "MESSAGE": "name", "N": "count", "N M": "count", "NAME": "name", "PATH": "file",
-    "RULE": "name", "SECONDS": "seconds",
+    "PROFILE": "profile", "RULE": "name", "SECONDS": "seconds",
     "TIME": "span", "USD": "money", "WHEN": "moment",
 }  # fmt: skip
 """The kinds of values, by their names in the help; every other one is text."""
@@ -145,6 +148,7 @@ _FALLBACK = _flag(
     repeat=True,
     dest="fallback_models",
 )
+_PROFILE = _flag("--profile PROFILE", "use the settings and the key of [profile.PROFILE]")
 _TRUST = _flag("--trust", "trust this folder's .holdfast/ files for this run")
 _BARE = _flag(
     "--bare",
@@ -165,6 +169,7 @@ def _models(*fallback: Flag) -> tuple[Flag, ...]:
         "Model",
         _flag("-m --model NAME", "the model to use; opus, sonnet, haiku, fable: the newest"),
         *fallback,
+        _PROFILE,
         _flag("--effort", "how hard the model thinks", choices=EFFORTS),
         _flag("--practice", "the offline practice model: no key, no network"),
         _flag("--practice-script FILE", "the practice model replays FILE (TOML)"),
@@ -724,7 +729,7 @@ COMMANDS = (
     Command(
         ("doctor",),
         "check the installation, configuration, key and sessions",
-        (*_group(_FILES, _CWD), _JSON),
+        (*_group(_FILES, _CWD), _PROFILE, _JSON),
     ),
     Command(
         ("self-test",),
@@ -759,7 +764,7 @@ COMMANDS = (
         ("completion",),
         "print a shell's completion script",
         (),
-        Positional("SHELL", "shell", "bash, zsh or fish", "name", SHELLS),
+        Positional("SHELL", "shell", "bash, zsh or fish", "name", (*SHELLS, PROFILE_NAMES)),
     ),
     Command(
         ("schema",),

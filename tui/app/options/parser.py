@@ -513,6 +513,7 @@ _CONVERT: dict[str, Callable[[str], object]] = {
     "text": str,
     "name": _name,
     "session": _name,
+    "profile": _name,
     "file": _path,
     "folder": _path,
     "count": _count,

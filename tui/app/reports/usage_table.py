@@ -35,6 +35,7 @@ NAMES: Final[Mapping[str, str]] = {
     "skill": "skill",
     "agent": "sub-agent",
     "break": "cache restart",
+    "profile": "profile",
 }
 """The groupings, with their names for people."""
 IN_ORDER: Final = frozenset({"day", "prompt", "brought"})

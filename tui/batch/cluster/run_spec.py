@@ -19,6 +19,7 @@ from tui.app.options.arguments import Options
 from tui.batch.cluster.task_store import StoreError, stays_below
 from tui.batch.plan import RunPlan, usual_boot
 from tui.core.config import Config
+from tui.core.facts import DEFAULT_PROFILE
 from tui.core.git.checkout import Checkout
 from tui.settings.trust import Trust
 
@@ -26,7 +27,7 @@ TASK_FILE: Final = "tasks.md"
 BOOT_FILE: Final = "boot.md"
 STATE_FILE: Final = "state.json"
 _HERE: Final = frozenset({"theme", "notify", "motion", "copy_on_select", "vim", "keys", "plain"})
-_OTHERS: Final = frozenset({"status", "terminal", "background", "mcp"})
+_OTHERS: Final = frozenset({"status", "terminal", "background", "mcp", "default_profile"})
 """Settings of a machine or a screen."""
 _OPTIONS: Final = (
     "effort", "practice", "system_prompt", "append_system_prompt", "yolo", "no_sandbox",
@@ -143,10 +144,11 @@ def _batch(planned: RunPlan) -> dict[str, Any]:
 
 
 def _changed_settings(config: Config) -> dict[str, Any]:
-    """The settings that differ from the defaults, in the shape of the file."""
+    """The settings that differ from the defaults, in the shape of the file. The profile is among
+    them whatever it is: a worker takes its key from its own machine, but never another one."""
     usual: Mapping[str, Any] = msgspec.to_builtins(Config())
     now: Mapping[str, Any] = msgspec.to_builtins(config)
-    return {
+    return {"profile": config.profile or DEFAULT_PROFILE} | {
         key: value
         for key, value in now.items()
         if key not in _HERE | _OTHERS and value != usual[key]

@@ -32,7 +32,8 @@ _PURPOSES: Final[Mapping[str, Purpose]] = {
 
 class Bill(NamedTuple):
     """The tokens of requests to one model, in one record of that time. `agent` names the sub-agent
-    that made them, `requests` counts them; a `batch` costs half."""
+    that made them, `requests` counts them; a `batch` costs half. `profile` is whose key paid, ""
+    for none."""
 
     record: str
     time: str
@@ -42,6 +43,7 @@ class Bill(NamedTuple):
     batch: bool = False
     requests: int = 1
     agent: str = ""
+    profile: str = ""
 
     def price(self, prices: Mapping[str, Price]) -> ModelPrice | None:
         """The price of its model, None if that is not known."""

@@ -26,6 +26,7 @@ from tui.context.usage.bills import BILLED, Bill, bills_of
 from tui.core.config import Price
 from tui.core.dataclass import dataclass
 from tui.core.errors import SessionError
+from tui.core.facts import DEFAULT_PROFILE
 from tui.core.gc_pause import gc_pause
 from tui.core.messages import string_of
 from tui.core.paths import Folders
@@ -55,7 +56,7 @@ FileChoice: TypeAlias = Callable[[SessionFileState], bool]
 
 _DATABASE: Final = CacheDatabase(
     "usage.sqlite3",
-    1,
+    2,
     """
 CREATE TABLE session(
     path BLOB PRIMARY KEY, changed INTEGER, size INTEGER, bills BLOB
@@ -74,7 +75,8 @@ _BATCH: Final = 100
 
 
 class SessionBills(msgspec.Struct, array_like=True):
-    """The bills of a session. `counted` are the sub-agents' sessions whose bills are among them."""
+    """The bills of a session. `counted` are the sub-agents' sessions whose bills are among them,
+    `profile` is the one of the last request, "" for none."""
 
     id: str = ""
     cwd: str = ""
@@ -85,6 +87,7 @@ class SessionBills(msgspec.Struct, array_like=True):
     problem: str = ""
     bills: list[Bill] = []
     counted: list[str] = []
+    profile: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,11 +301,18 @@ class _HeaderLine(msgspec.Struct):
     created: str
     cwd: str
     origin: Any = None
+    profile: Any = None
+
+
+class _ProfileLine(msgspec.Struct):
+    type: str
+    name: Any = None
 
 
 _LINE: Final = msgspec.json.Decoder(_Line)
 _USER_LINE: Final = msgspec.json.Decoder(_UserLine)
 _HEADER_LINE: Final = msgspec.json.Decoder(_HeaderLine)
+_PROFILE_LINE: Final = msgspec.json.Decoder(_ProfileLine)
 _DECODED: Final = frozenset(kind.encode() for kind in BILLED)
 
 
@@ -339,6 +349,9 @@ def _scanned(path: Path) -> SessionBills:
                 header = _HEADER_LINE.decode(data)
                 about.id, about.cwd = header.id, header.cwd
                 about.created, about.origin = header.created, _own_origin(header.origin)
+                about.profile = string_of(header.profile)
+            elif kind == b"profile":
+                about.profile = _profile_of(_PROFILE_LINE.decode(data).name)
             elif kind == b"user" and not about.title:
                 _take_user(about, _USER_LINE.decode(data))
             elif _BILLED in data:  # behind a line that was cut short
@@ -367,10 +380,16 @@ def _take_user(about: SessionBills, line: _UserLine) -> None:
 def _add(about: SessionBills, record: Record) -> None:
     if record.type == "title" and (title := string_of(record.data.get("title"))):
         about.title = title
+    if record.type == "profile":
+        about.profile = _profile_of(record.data.get("name"))
     for bill in bills_of(record):
-        about.bills.append(bill)
+        about.bills.append(bill._replace(profile=about.profile) if about.profile else bill)
     if record.type == SUB_AGENT and record.data.get("spent"):
         about.counted.append(string_of(record.data.get("session")))
+
+
+def _profile_of(name: object) -> str:
+    return "" if name == DEFAULT_PROFILE else string_of(name)
 
 
 def _own_origin(origin: object) -> str:
@@ -392,6 +411,7 @@ def _of_loaded(loaded: LoadedSession) -> SessionBills:
     about = SessionBills(
         header.id, header.cwd, header.created, _own_origin(header.origin), "", "damaged"
     )
+    about.profile = header.profile
     for record in loaded.records:
         if is_prompt(record) and not about.title:
             about.title = title_of(record.data)

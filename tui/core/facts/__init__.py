@@ -61,6 +61,7 @@ from tui.core.facts.context import (
     ThinkingBroken,
 )
 from tui.core.facts.conversation import (
+    DEFAULT_PROFILE,
     AssistantMessage,
     CallsMentioned,
     Debug,
@@ -70,6 +71,7 @@ from tui.core.facts.conversation import (
     LoopStopped,
     Note,
     Notice,
+    ProfileUsed,
     QueueChanged,
     Rewound,
     SessionStarted,
@@ -111,6 +113,7 @@ from tui.core.facts.work import (
 
 __all__ = [
     "BREAK_REASONS",
+    "DEFAULT_PROFILE",
     "INTERRUPTION",
     "Alive",
     "AnswerUnused",
@@ -160,6 +163,7 @@ __all__ = [
     "PlanApproved",
     "PlanProposed",
     "ProcessBegan",
+    "ProfileUsed",
     "Pruned",
     "QuestionAnswered",
     "QuestionAsked",
@@ -255,6 +259,7 @@ Fact: TypeAlias = (
     | ToolsAwaited
     | ToolsChanged
     | TodosChanged
+    | ProfileUsed
     | QueueChanged
     | TitleChanged
     | StorageChanged

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from msgspec import UNSET, UnsetType, field
 
 from tui.core.facts.base import DurableFact, Kept, RecordFact, WireFact
 from tui.core.images import with_words
 from tui.core.messages import Block, Usage, text_of
+
+DEFAULT_PROFILE: Final = "default"
+"""The name of what there is without a profile."""
 
 
 class SessionStarted(WireFact, frozen=True, tag="session_started"):
@@ -18,6 +21,16 @@ class SessionStarted(WireFact, frozen=True, tag="session_started"):
     model: str
     cwd: str
     resumed: bool
+    profile: str | UnsetType = UNSET
+    """The person's profile, unset where there is none."""
+
+
+class ProfileUsed(DurableFact, frozen=True, tag="profile"):
+    """From here on the requests are made, and paid for, with another profile; "default" is none.
+    `before` is the one until then. The profile that a session begins with is in its header."""
+
+    name: str
+    before: str
 
 
 class UserMessage(DurableFact, frozen=True, tag="user_message"):

@@ -200,7 +200,7 @@ def matching(rows: Iterable[DeskRow], words: str) -> list[DeskRow]:
 
 def _text(row: DeskRow) -> str:
     asked = [question_text(one.asked) for one in row.questions]
-    place = (row.cwd, row.branch, row.host, row.id, row.model)
+    place = (row.cwd, row.branch, row.host, row.id, row.model, row.profile)
     words = (row.state, GROUPS[group_of(row)], row.detail, row.problem, *asked)
     return "\n".join((row.title, *place, *words)).casefold()
 
@@ -440,7 +440,8 @@ def empty_text(words: str, *, reading: bool, count: int) -> str:
 def preview_title(row: DeskRow) -> Content:
     """Return which session a preview is of: its id, place and model."""
     where = shorten(Path(row.cwd)) if row.cwd and not row.host else row.cwd
-    facts = (row.id[:12], row.host, where, row.branch, row.model)
+    profile = f"profile {one_line(row.profile)}" if row.profile else ""
+    facts = (row.id[:12], row.host, where, row.branch, row.model, profile)
     return Content.styled(" · ".join(filter(None, map(_line, facts))), "$text-muted")
 
 

@@ -256,6 +256,7 @@ class SessionScreen(ChatScreen):
 
     def state_changed(self, status: SessionStatus) -> None:
         head = {"title": status.title, "model": status.model, "branch": status.branch}
+        head["profile"] = status.profile
         self._renderer.head(**{name: text for name, text in head.items() if text})
         if status.unsaved != self.status.state.trouble:
             self._renderer.show(facts.StorageChanged(not status.unsaved, status.unsaved))

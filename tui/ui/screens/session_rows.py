@@ -74,6 +74,8 @@ def row_parts(
         badge, look = "worktree", "secondary"
     if row.agent:
         badge, look = row.agent, "secondary"
+    if not badge and row.profile:
+        badge, look = one_line(row.profile), "accent"
     texts = {
         "title": ("└ " if row.parent else "") + (one_line(row.title) or "(no prompts)"),
         "folder": nearest_folders(one_line(shorten(Path(row.cwd))), _FOLDER) if row.cwd else "—",
@@ -137,13 +139,14 @@ def place_parts(place: SearchHit, words: Sequence[str], width: int) -> list[Part
 
 
 def matching(rows: Sequence[SessionRow], words: str) -> list[SessionRow]:
-    """Return the rows whose title, folder, id, state or agent contain every word."""
+    """Return the rows whose title, folder, id, state, agent or profile contain every word."""
     words_sought = words.casefold().split()
     return [row for row in rows if all(word in _text(row) for word in words_sought)]
 
 
 def _text(row: SessionRow) -> str:
-    return "\n".join((row.title, row.cwd, row.id, state_name(row.state), row.agent)).casefold()
+    state, profile = state_name(row.state), f"profile {row.profile}" if row.profile else ""
+    return "\n".join((row.title, row.cwd, row.id, state, row.agent, profile)).casefold()
 
 
 Tab: TypeAlias = Literal["here", "everywhere", "others"]
@@ -326,5 +329,6 @@ def preview_title(row: SessionRow) -> Content:
     """Return the preview's title: which session it is, its folder, and what is wrong with it."""
 
     where = shorten(Path(row.cwd)) if row.cwd else ""
-    facts = [row.id[:12], where, kinds_summary(row.problems)]
+    profile = f"profile {one_line(row.profile)}" if row.profile else ""
+    facts = [row.id[:12], where, profile, kinds_summary(row.problems)]
     return Content.styled(" · ".join(filter(None, facts)), "$text-muted")

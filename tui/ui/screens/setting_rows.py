@@ -18,7 +18,7 @@ from tui.core.text_cleaning import one_line, visible
 from tui.session.writer import make_private
 from tui.settings.edit import Changes, SettingsEdit, change_settings, take_back
 from tui.settings.fields import heading_of
-from tui.settings.layers import LoadedSettings, Table, config_problem, merge
+from tui.settings.layers import LoadedSettings, Table, config_problem, merge, own_table
 from tui.settings.schema import Key, Setting, table
 from tui.settings.validation import dotted
 from tui.ui.screens.external_programs import open_file
@@ -203,7 +203,7 @@ def setting_facts(setting: Setting) -> str:
 
 def saved_notice(setting: Setting) -> NoticeText:
     """Return the notice for a change, from the setting as it is now."""
-    if setting.notes and setting.places[-1:] != ("user",) and not setting.adds:
+    if setting.notes and setting.places[-1:] not in {("user",), ("profile",)} and not setting.adds:
         return NoticeText(
             f"Saved {setting.name}, but another source overrides it.", "warning", setting.notes[0]
         )
@@ -309,4 +309,9 @@ class SettingsState:
     def _accept(self, mine: Table) -> None:
         """Refuse a change that conflicts with the other layers. Raises ConfigError."""
         layers = self._loaded.layers if self._loaded else ()
-        merge([replace(one, table=mine) if one.place == "user" else one for one in layers])
+        merge(
+            [
+                one if (table := own_table(one, mine)) is None else replace(one, table=table)
+                for one in layers
+            ]
+        )

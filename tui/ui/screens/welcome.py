@@ -19,11 +19,11 @@ from textual.worker import Worker
 from tui.app.dialog_data import (
     KeySetup,
     PracticeSetup,
-    ProfileSetup,
     ServerSetup,
     Setup,
     SetupElsewhere,
     SetupQuestion,
+    SignInSetup,
 )
 from tui.app.passing_questions import until
 from tui.app.services import AppServices
@@ -44,7 +44,7 @@ _ROOMY = 60
 """Columns from which a choice has its whole description."""
 _LOW = 16
 """With fewer rows, only the question is shown above the choices."""
-_FORMS = ("profile", "key", "server", "practice", "tour")
+_FORMS = ("sign-in", "key", "server", "practice", "tour")
 """The choices that aren't servers on this machine."""
 
 _KEY_HELP = "Stored in your keychain (or a file only you can read). Sent only to Anthropic."
@@ -56,8 +56,8 @@ _PRACTICE_HELP = (
     "A small built-in model that works offline. It reads, searches, edits and runs commands in "
     "this folder with the real tools, and asks before changing anything."
 )
-_PROFILE = "signed in with ant auth login"
-_PROFILE_HELP = (
+_SIGN_IN = "made with ant auth login"
+_SIGN_IN_HELP = (
     "Anthropic's own library signs in and renews the token. Choosing this removes a key that"
     " you stored here."
 )
@@ -84,7 +84,7 @@ class WelcomeScreen(BaseScreen, Screen[str | None], AnswerPlace):
         self._services, self._question = services, question
         self._entering = self._narrow = False
         self._servers: dict[str, LocalServer] = {}
-        self._chosen = "profile" if question.profile else "key"
+        self._chosen = "mine" if question.server else "sign-in" if question.sign_in else "key"
         self._trying: Worker[None] | None = None
 
     def compose(self) -> ComposeResult:
@@ -94,8 +94,8 @@ class WelcomeScreen(BaseScreen, Screen[str | None], AnswerPlace):
             self._place(page, width, height)
             yield Static(self._welcome(height), id="name", markup=False)
             yield OptionList(*self._choices(), id="choices", compact=True)
-            with Vertical(classes="form", id="profile-form"):
-                yield Static(_PROFILE_HELP, classes="help", markup=False)
+            with Vertical(classes="form", id="sign-in-form"):
+                yield Static(_SIGN_IN_HELP, classes="help", markup=False)
             with Vertical(classes="form", id="key-form"):
                 yield from _field("API key", "key", "sk-ant-…", password=True)
                 yield Static(_KEY_HELP, classes="help", markup=False)
@@ -133,7 +133,9 @@ class WelcomeScreen(BaseScreen, Screen[str | None], AnswerPlace):
         self.set_class(low, "-low")
         why = one_line(self._question.why)
         above = () if low else (head(), "\n\n", (f"{why}\n" if why else "", "$foreground"))
-        return Content.assemble(*above, ("Connect a model", "bold $foreground"))
+        profile = one_line(self._question.profile)
+        whom = f" for profile {profile}" if profile else ""
+        return Content.assemble(*above, (f"Connect a model{whom}", "bold $foreground"))
 
     def _place(self, page: Widget, columns: int, rows: int) -> None:
         _, above, page.styles.width = place = welcome_place(columns, rows)
@@ -141,8 +143,12 @@ class WelcomeScreen(BaseScreen, Screen[str | None], AnswerPlace):
         self._narrow = place[2] < _ROOMY
 
     def _choices(self) -> list[Option]:
-        profile = one_line(self._question.profile)
-        offered = [("profile", f"Profile {profile}", _PROFILE, "signed in")] if profile else []
+        name = one_line(self._question.sign_in)
+        offered: list[tuple[str, str, str, str]] = []
+        if mine := self._question.server:
+            address = mine.base_url.partition("://")[2]
+            offered.append(("mine", one_line(address), "paste its key", "paste its key"))
+        offered += [("sign-in", f"Sign-in {name}", _SIGN_IN, "signed in")] if name else []
         offered.append(("key", "Anthropic", "paste an API key", "paste a key"))
         here = "" if self._narrow else ", on this machine"
         offered += [
@@ -210,12 +216,15 @@ class WelcomeScreen(BaseScreen, Screen[str | None], AnswerPlace):
             self.query_one(f"#{name}-form").set_class(name == form, "-shown")
         if form == "server":
             self._fill(self._servers.get(chosen))
+        if chosen == "mine" and (mine := self._question.server):
+            self.query_one("#base-url", Input).value = mine.base_url
+            self.query_one("#model", Input).value = mine.model
 
     @on(OptionList.OptionSelected, "#choices")
     def _selected(self, event: OptionList.OptionSelected) -> None:
         match event.option_id:
-            case "profile":
-                self._try(ProfileSetup(self._question.profile))
+            case "sign-in":
+                self._try(SignInSetup(self._question.sign_in))
             case "practice":
                 self._try(PracticeSetup())
             case "tour":
@@ -276,8 +285,9 @@ class WelcomeScreen(BaseScreen, Screen[str | None], AnswerPlace):
 
     def on_paste(self, event: events.Paste) -> None:
         """Pass on a key that is pasted before its field was entered to that field."""
-        field = self.query_one("#key", Input)
-        if self.query_one("#choices").has_focus and self.query_one("#key-form").display:
+        field = self.query_one("#server-key" if self._chosen == "mine" else "#key", Input)
+        takes = self._chosen == "mine" or self.query_one("#key-form").display
+        if self.query_one("#choices").has_focus and takes:
             event.stop()
             field.value = event.text.strip()
             field.focus()
@@ -312,7 +322,12 @@ class WelcomeScreen(BaseScreen, Screen[str | None], AnswerPlace):
 def _first_field(chosen: str | None) -> str:
     """Return the field that a choice is filled in from; "" if it has none. Any other name is that
     of a server whose address is known."""
-    fields = {"profile": "", "practice": "", "tour": "", "key": "#key", "server": "#base-url"}
+    fields = {
+        **dict.fromkeys(("sign-in", "practice", "tour"), ""),
+        "key": "#key",
+        "mine": "#server-key",
+        "server": "#base-url",
+    }
     return fields.get(chosen or "", "#model")
 
 

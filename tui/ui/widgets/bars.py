@@ -17,6 +17,8 @@ from tui.ui.widgets import keys
 from tui.ui.widgets.panes import CachedRender
 
 GAP = 3
+_LONGEST = 20
+"""Characters of a profile's name in the header."""
 _FIRST = 3
 """Hints before which the number of turns gives way."""
 LEAST = 12
@@ -29,7 +31,8 @@ class HeaderState:
     """The content of the header.
 
     `folder` is in the person's form (`~/proj`); `mark` is a word that must not be overlooked;
-    `effort` is the chosen level; `unconfined` is true if no sandbox confines commands.
+    `effort` is the chosen level; `unconfined` is true if no sandbox confines commands. `profile` is
+    the person's, "" for none.
     """
 
     folder: str = ""
@@ -42,6 +45,7 @@ class HeaderState:
     effort: str = ""
     mark: str = ""
     unconfined: bool = False
+    profile: str = ""
 
 
 def header_line(state: HeaderState, width: int) -> Content:
@@ -49,8 +53,11 @@ def header_line(state: HeaderState, width: int) -> Content:
     branch."""
     texts = (one_line(text) for text in (state.folder, state.branch, state.model, state.title))
     folder, branch, model_name, title_text = texts
+    profile = one_line(state.profile)
+    profile = profile if len(profile) <= _LONGEST else f"{profile[: _LONGEST - 1]}…"
     lamps = (
         (state.mark, f" {state.mark} ", "bold $background on $warning"),
+        (profile, f"profile {profile}", "$text-accent"),
         (state.think, "think", "$text-secondary"),
         (state.effort, f"effort {state.effort}", "$text-secondary"),
         (state.verbose, "verbose", "$text-accent"),
