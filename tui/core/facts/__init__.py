@@ -66,6 +66,7 @@ from tui.core.facts.conversation import (
     Debug,
     DirectivesChanged,
     ErrorRaised,
+    GoalChanged,
     HandOff,
     LoopStopped,
     Note,
@@ -139,6 +140,7 @@ __all__ = [
     "FilesChanged",
     "FrameAwaited",
     "FrameMade",
+    "GoalChanged",
     "HandOff",
     "HookFinished",
     "JobFinished",
@@ -249,6 +251,7 @@ Fact: TypeAlias = (
     | ExamStarted
     | ExamFinished
     | CompactionUndone
+    | GoalChanged
     | HandOff
     | ContextFiles
     | FilesChanged
