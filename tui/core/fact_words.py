@@ -18,7 +18,16 @@ from tui.core.command_ends import END_UNKNOWN
 from tui.core.dataclass import dataclass
 from tui.core.errors import words as class_in_words
 from tui.core.facts import INTERRUPTION, Fact, Told
-from tui.core.formatting import duration, local, moment, moment_of, money, plural, tokens
+from tui.core.formatting import (
+    duration,
+    local,
+    moment,
+    moment_of,
+    money,
+    plural,
+    tokens,
+    wait_time,
+)
 from tui.core.messages import string_of
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
@@ -393,7 +402,21 @@ def goal_progress(fact: facts.GoalChanged) -> str:
     parts = [f"round {number} of {fact.rounds}"]
     if fact.spent_usd is not None:
         parts.append(money(fact.spent_usd) + (f" of {money(fact.usd)}" if fact.usd else ""))
-    return " · ".join([*parts, f"{duration(fact.spent_s)} of {duration(fact.seconds)}"])
+    return " · ".join([*parts, f"{duration(fact.spent_s)} of {wait_time(fact.seconds)}"])
+
+
+def goal_brief(fact: facts.GoalChanged) -> str:
+    """Say the same in a few words, as a row has room for; "" for a goal that is over."""
+    if not fact.open:
+        return ""
+    number = min(fact.round + (fact.state == "checked"), fact.rounds)
+    if fact.state == "paused":
+        return f"goal paused, {number}/{fact.rounds}"
+    parts = [f"goal {number}/{fact.rounds}"]
+    if fact.spent_usd is not None:
+        parts.append(money(fact.spent_usd) + (f" of {money(fact.usd)}" if fact.usd else ""))
+    minutes = [f"{int(fact.spent_s // 60)} min"] if fact.spent_s >= 60 else []
+    return " · ".join([*parts, *minutes])
 
 
 def goal_check(fact: facts.GoalChanged) -> str:
@@ -406,7 +429,7 @@ def _goal(fact: facts.GoalChanged) -> Sentence:
     match fact.state:
         case "set":
             dollars = f", {money(fact.usd)}" if fact.usd is not None else ""
-            limits = f"{plural(fact.rounds, 'round')}{dollars}, {duration(fact.seconds)}"
+            limits = f"{plural(fact.rounds, 'round')}{dollars}, {wait_time(fact.seconds)}"
             check = f"{goal_check(fact)} after each round; up to {limits}."
             unpriced = "" if fact.spent_usd is not None else " No price is known for this model."
             return Sentence(f"Goal: {one_line(fact.goal)}", detail=check + unpriced, open=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tui.core import facts
+from tui.core.fact_words import goal_brief
 from tui.core.facts import Fact
 from tui.core.formatting import moment_of, plural, tokens
 from tui.tools.registry import verb
@@ -106,6 +107,7 @@ class FactRenderer:
             case facts.SessionStarted(path=path, model=model):
                 self.head(model=model, think=False, verbose=False, elevated=False, effort="")
                 chat.show_mode()
+                chat.left.meter.goal = ""
                 self._status(keeping=path is not None)
             case facts.UserMessage(text, attached):
                 self._answer.pause()
@@ -176,6 +178,9 @@ class FactRenderer:
                 voided = self._take_back()
                 chat.retry.recover(_FULL, f"{_STEPS[step]}, retrying …")
                 self._tell(event, voided)
+            case facts.GoalChanged():
+                chat.left.meter.goal = goal_brief(event)
+                self._tell(event)
             case facts.HandOff() | facts.ErrorRaised():
                 self._tell(event, self._take_back())
             case facts.LoopStopped():

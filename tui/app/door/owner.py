@@ -393,7 +393,8 @@ class SessionDoor:
             return short(f"{text} and {len(more)} more" if more else text)
         if self._state == "idle" or self.live is None:
             return ""
-        return self.live.detail or self._phase
+        detail, goal = self.live.detail or self._phase, self.live.goal
+        return short(f"{goal} · {detail}") if goal else detail
 
     def _price(self) -> None:
         if self._agent is not None:
