@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import structs
 
-from tui.agent.limits import GoalOverError, Spent
+from tui.agent.limits import GoalOverError, Spent, session_cost
 from tui.agent.mentions import call
 from tui.agent.prompts import GoalWish
 from tui.agent.request.frame_state import ends_with_the_model
@@ -103,6 +103,20 @@ def next_round(records: Sequence[Record]) -> int:
     return 1
 
 
+def known_goal(ctx: AgentContext) -> GoalChanged | None:
+    """The goal in the round that it is in, by the record alone; None if there never was one. What
+    was spent in a round that was cut off counts, too."""
+    last = last_goal(ctx.records)
+    if last is None or last.state in {"met", "stopped"}:
+        return last
+    last = structs.replace(last, round=next_round(ctx.records))
+    if last.state not in {"set", "checked", "continued"} or last.spent_usd is None:
+        return last
+    place = max(n for n, record in enumerate(ctx.records) if record.type == GOAL)
+    more = session_cost(ctx.records[place + 1 :], ctx.config.prices).session.usd
+    return structs.replace(last, spent_usd=None if more is None else last.spent_usd + more)
+
+
 def with_limits(goal: GoalChanged, wish: GoalWish) -> GoalChanged:
     """A goal with the limits that are wished, where they are."""
     return structs.replace(
@@ -132,10 +146,8 @@ class AgentGoal:
         worked on, though it might be, is paused."""
         if (goal := self.ctx.state.goal) is not None:
             return goal.spent(self.ctx.state.spent_in_run.usd, self.ctx.clock.monotonic())
-        last = last_goal(self.ctx.records)
-        if last is None or not last.open:
-            return last
-        return structs.replace(last, state="paused", round=next_round(self.ctx.records))
+        last = known_goal(self.ctx)
+        return structs.replace(last, state="paused") if last is not None and last.open else last
 
     def stop(self) -> Sequence[Fact]:
         """End it; a turn that runs goes on to its own end. Returns what it published, unless that
@@ -174,16 +186,11 @@ class GoalRunner:
 
     def take_up(self, wish: GoalWish) -> None:
         """Continue with the goal that the session has, unless it is met or was ended."""
-        records = self.ctx.records
-        last = last_goal(records)
+        last = known_goal(self.ctx)
         if last is None or last.state in {"met", "stopped"} or self.ctx.state.goal is not None:
             return
         goal = with_limits(last, wish)
-        self._work_on(
-            structs.replace(
-                goal, state="continued", round=next_round(records), why="", same=0, digest=""
-            )
-        )
+        self._work_on(structs.replace(goal, state="continued", why="", same=0, digest=""))
         self.ctx.record(self._goal.now)
 
     def pause(self, why: str) -> None:
@@ -218,9 +225,9 @@ class GoalRunner:
         """Record what a check came to, and draw the consequences."""
         worked = self.ctx.state.goal is not None
         if not worked:  # a turn of an earlier run continues: only its last check counts
-            if (last := last_goal(self.ctx.records)) is None:
+            if (last := known_goal(self.ctx)) is None:
                 return False
-            self._work_on(structs.replace(last, round=next_round(self.ctx.records)))
+            self._work_on(last)
         now = self._now(why=verdict.why)
         same = 1 + (now.same if verdict.idle and verdict.digest == now.digest else 0)
         judged: dict[str, Any] = {"digest": verdict.digest, "same": same}

@@ -131,20 +131,13 @@ def _continued(options: LimitOptions) -> GoalWish:
 
 
 async def goal(conversation: Conversation, argument: str) -> None:
-    """Set, show, continue or end the goal of the session. A line that can't be taken goes back to
-    the prompt."""
+    """Set, show, continue or end the goal of the session."""
     agent = conversation.open_agent(to_write=bool(argument))
     if agent is None:
         return
-    line = f"/goal {argument}"
-    try:
-        fate = None if not argument else act(conversation, agent, line)
-    except UsageError:
-        conversation.frontend.put_prompt(line)
-        raise
-    if fate == "refused":
-        conversation.frontend.put_prompt(line)
-    if not argument:
+    if argument:
+        act(conversation, agent, f"/goal {argument}")
+    else:
         conversation.frontend.report(goal_report(agent.goal.now))
 
 
