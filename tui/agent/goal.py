@@ -319,6 +319,8 @@ class GoalRunner:
         details, text = object_of(record.data.get("details")), text_of(content_of(record))
         code, summary = details.get("exit_code"), string_of(record.data.get("summary"))
         command = one_line(string_of(self._command))
+        if code != 0 and (refused := self._refused(id_)):
+            return Verdict("blocked", f"`{command}` wasn't allowed. {refused}"[:WHY_CHARS])
         if details.get("timed_out"):
             limit = duration(self.ctx.config.goal.check_s)
             why = f"`{command}` took longer than {limit} and was stopped"
@@ -329,7 +331,7 @@ class GoalRunner:
             )
         if not isinstance(code, int):
             why = one_line(summary or text)[:WHY_CHARS]
-            return Verdict("blocked", f"the check didn't run: {why}")
+            return Verdict("blocked", f"`{command}` didn't run: {why}")
         if code == 0:
             return Verdict("met", f"`{command}` passed")
         failure = f"{code}\n{_PASSING.sub('', text.replace(id_, ''))}"
@@ -342,6 +344,16 @@ class GoalRunner:
         prompts = (n for n, record in enumerate(before) if record.data.get("by") == GOAL)
         own = next(prompts, -1) + 1
         return Verdict("checked", why, digest, idle=not any(map(_changed, before[own:])))
+
+    def _refused(self, id_: str) -> str:
+        """The reason why a check may not run, or may not do all that it needs, in a sentence; ""
+        where it may."""
+        for record in _round_before(self.ctx.records):
+            if record.type == "permission" and record.data.get("call_id") == id_:
+                no = record.data.get("answer") in {"no", "deny"}
+                reason = one_line(string_of(record.data.get("reason"))) or "You declined it"
+                return reason.partition(". ")[0] if no else ""
+        return ""
 
     @property
     def _command(self) -> str:
