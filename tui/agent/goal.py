@@ -75,7 +75,7 @@ _PASSING = late_pattern(
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class GoalVerdict:
     """The end of a check. `state` is met, checked (and not met), or blocked where it could not be
     made. Two failures with the same `digest` are the same; `idle`: nothing was done about it in
     the round."""
@@ -221,7 +221,7 @@ class GoalRunner:
         verdict = await (self._by_command(goal) if goal.command else self._by_model(goal))
         return await self._settle(verdict)
 
-    async def _settle(self, verdict: Verdict) -> bool:
+    async def _settle(self, verdict: GoalVerdict) -> bool:
         """Record what a check came to, and draw the consequences."""
         worked = self.ctx.state.goal is not None
         if not worked:  # a turn of an earlier run continues: only its last check counts
@@ -241,7 +241,7 @@ class GoalRunner:
             if state == "blocked":
                 raise GoalOverError("failed")
             return True
-        more = structs.replace(now, state="checked", digest=verdict.digest, same=same)
+        more = structs.replace(now, state="continued", digest=verdict.digest, same=same)
         self._work_on(structs.replace(more, round=now.round + 1))
         if why := limit_of(self._goal.now, now.round + 1):
             self._end("limit", f"{why}. {verdict.why}", number=now.round)
@@ -288,7 +288,7 @@ class GoalRunner:
 
     # By a command
 
-    async def _by_command(self, goal: GoalChanged) -> Verdict:
+    async def _by_command(self, goal: GoalChanged) -> GoalVerdict:
         self._let_go_on(_CHECK.format(command=one_line(goal.command), **self._named()))
         limit = self.ctx.config.goal.check_s
         given = {"command": goal.command, "timeout": limit}
@@ -309,41 +309,41 @@ class GoalRunner:
                 id_ = string_of(calls[-1].get("id"))
         return ""
 
-    def _of_result(self, id_: str) -> Verdict:
+    def _of_result(self, id_: str) -> GoalVerdict:
         """Judge the result of a check's call, which is in the record."""
         for record in reversed(self.ctx.records):
             if record.type == "tool_result" and record.data.get("call_id") == id_:
                 break
         else:
-            return Verdict("blocked", "the check has no result")
+            return GoalVerdict("blocked", "the check has no result")
         details, text = object_of(record.data.get("details")), text_of(content_of(record))
         code, summary = details.get("exit_code"), string_of(record.data.get("summary"))
         command = one_line(string_of(self._command))
         if code != 0 and (refused := self._refused(id_)):
-            return Verdict("blocked", f"`{command}` wasn't allowed. {refused}"[:WHY_CHARS])
+            return GoalVerdict("blocked", f"`{command}` wasn't allowed. {refused}"[:WHY_CHARS])
         if details.get("timed_out"):
             limit = duration(self.ctx.config.goal.check_s)
             why = f"`{command}` took longer than {limit} and was stopped"
             return self._failure(why, "timed out")
         if details.get("job"):
-            return Verdict(
+            return GoalVerdict(
                 "blocked", f"`{command}` runs in the background, so nobody knows its end"
             )
         if not isinstance(code, int):
             why = one_line(summary or text)[:WHY_CHARS]
-            return Verdict("blocked", f"`{command}` didn't run: {why}")
+            return GoalVerdict("blocked", f"`{command}` didn't run: {why}")
         if code == 0:
-            return Verdict("met", f"`{command}` passed")
+            return GoalVerdict("met", f"`{command}` passed")
         failure = f"{code}\n{_PASSING.sub('', text.replace(id_, ''))}"
         return self._failure(f"`{command}` ended with exit code {code}", failure)
 
-    def _failure(self, why: str, failure: str) -> Verdict:
+    def _failure(self, why: str, failure: str) -> GoalVerdict:
         """A failed check; `failure` are its words. What the check itself changed doesn't count."""
         digest = sha256(failure.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         before = list(_round_before(self.ctx.records))
         prompts = (n for n, record in enumerate(before) if record.data.get("by") == GOAL)
         own = next(prompts, -1) + 1
-        return Verdict("checked", why, digest, idle=not any(map(_changed, before[own:])))
+        return GoalVerdict("checked", why, digest, idle=not any(map(_changed, before[own:])))
 
     def _refused(self, id_: str) -> str:
         """The reason why a check may not run, or may not do all that it needs, in a sentence; ""
@@ -363,7 +363,7 @@ class GoalRunner:
 
     # By a model
 
-    async def _by_model(self, goal: GoalChanged) -> Verdict:
+    async def _by_model(self, goal: GoalChanged) -> GoalVerdict:
         link = self.ctx.link
         model = link.small_model or link.model
         answer = await self._judgment(model, goal)
@@ -373,15 +373,15 @@ class GoalRunner:
         judged: dict[str, Any] = {"model": answer.model or model.id, "usage": answer.usage}
         if known is None:
             why = f"{model.id} was asked, and its answer was no judgment: {one_line(text)}"
-            return Verdict("checked", why[:WHY_CHARS], idle=not worked, **judged)
+            return GoalVerdict("checked", why[:WHY_CHARS], idle=not worked, **judged)
         why = one_line(known[2])[:WHY_CHARS]
         match known[1]:
             case "MET":
-                return Verdict("met", why, **judged)
+                return GoalVerdict("met", why, **judged)
             case "NOT MET":
-                return Verdict("checked", why, idle=not worked, **judged)
+                return GoalVerdict("checked", why, idle=not worked, **judged)
             case _:
-                return Verdict("blocked", f"the judge says it can't be met: {why}", **judged)
+                return GoalVerdict("blocked", f"the judge says it can't be met: {why}", **judged)
 
     async def _judgment(self, model: ModelInfo, goal: GoalChanged) -> Completed:
         """Raises ProviderError, CredentialsError, LimitReachedError."""

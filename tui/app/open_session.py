@@ -175,7 +175,7 @@ def _offer_goal(conversation: Conversation, agent: Agent) -> None:
     now = agent.goal.now
     if agent is conversation.agent and now is not None and now.state == "paused":
         text = f"Its goal isn't met yet ({goal_progress(now)}): {one_line(now.goal)}"
-        text += "\n/goal continue goes on, /goal stop ends it."
+        text += "\n/goal continue resumes it, /goal stop ends it."
         conversation.frontend.show(Notice(text))
 
 

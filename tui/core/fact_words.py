@@ -393,7 +393,7 @@ def _misfits(fact: facts.ThinkingDropped) -> str:
     )
 
 
-_GOAL_ON: Final = "/goal continue goes on, /goal stop ends it."
+_GOAL_ON: Final = "/goal continue resumes it, /goal stop ends it."
 
 
 def goal_progress(fact: facts.GoalChanged) -> str:
@@ -449,18 +449,28 @@ def _goal(fact: facts.GoalChanged) -> Sentence:
             return Sentence(f"The goal was ended in round {fact.round} of {fact.rounds}.")
         case _:
             text = f"The goal isn't met, and work on it ends: {_ended(fact.why)}"
-            return Sentence(text, "warning", hint=f"/goal continue goes on{_more(fact)}.")
+            return Sentence(
+                text, "warning", hint=f"Continue{_more(fact)}: /goal continue{_option(fact)}"
+            )
 
 
 def _more(fact: facts.GoalChanged) -> str:
-    """The options that continue with more, where a limit was reached."""
+    """What to give more of to a goal that reached a limit."""
+    option = _option(fact).strip().partition(" ")[0]
+    return {"--usd": " with more money", "--for": " with more time", "": ""}.get(
+        option, " with more rounds"
+    )
+
+
+def _option(fact: facts.GoalChanged) -> str:
+    """The option that continues with more, where a limit was reached."""
     if fact.state != "limit":
         return ""
     if fact.usd is not None and fact.spent_usd is not None and fact.spent_usd >= fact.usd:
-        return f", with more money: --usd {2 * fact.usd:g}"
+        return f" --usd {2 * fact.usd:g}"
     if fact.spent_s >= fact.seconds:
-        return f", with more time: --for {round(2 * fact.seconds / 60)}m"
-    return f", with more rounds: --rounds {2 * fact.rounds}"
+        return f" --for {round(2 * fact.seconds / 60)}m"
+    return f" --rounds {2 * fact.rounds}"
 
 
 def _rewound(fact: facts.Rewound) -> Sentence:

@@ -65,6 +65,7 @@ class FactRenderer:
         self._answer = StreamingAnswer(chat)
         self._calls = ToolCalls(chat, result)
         self._prompted = False
+        self._measured: facts.ContextMeasured | None = None
         self._attempt: Item | None = None  # failed; added once the banner no longer shows it
 
     @property
@@ -107,7 +108,6 @@ class FactRenderer:
             case facts.SessionStarted(path=path, model=model):
                 self.head(model=model, think=False, verbose=False, elevated=False, effort="")
                 chat.show_mode()
-                chat.left.meter.goal = ""
                 self._status(keeping=path is not None)
             case facts.UserMessage(text, attached):
                 self._answer.pause()
@@ -179,7 +179,7 @@ class FactRenderer:
                 chat.retry.recover(_FULL, f"{_STEPS[step]}, retrying …")
                 self._tell(event, voided)
             case facts.GoalChanged():
-                chat.left.meter.goal = goal_brief(event)
+                chat.measure(self._measured, goal_brief(event))
                 self._tell(event)
             case facts.HandOff() | facts.ErrorRaised():
                 self._tell(event, self._take_back())
@@ -202,6 +202,7 @@ class FactRenderer:
             case facts.Alive():
                 chat.activity.hear()
             case facts.ContextMeasured():
+                self._measured = event
                 chat.measure(event)
             case facts.ContextChanged(changes):
                 for change in changes:

@@ -40,13 +40,13 @@ _STATES: Final = {
     "met": "met",
     "limit": "not met: a limit was reached",
     "stuck": "not met: nothing changed any more",
-    "blocked": "not met: it can't go on by itself",
+    "blocked": "not met: it needs you",
     "stopped": "ended by you",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class LimitOptions:
+class GoalOptions:
     """The limits that stand before a text, as options, and that text."""
 
     rest: str
@@ -55,7 +55,7 @@ class LimitOptions:
     seconds: float | None = None
 
 
-def limit_options(text: str) -> LimitOptions:
+def goal_options(text: str) -> GoalOptions:
     """Read `--rounds 5`, `--usd 2` and `--for 30m` at the beginning of a text. Raises UsageError
     for any other option there, and for a value that is none."""
     given: dict[str, float] = {}
@@ -74,7 +74,7 @@ def limit_options(text: str) -> LimitOptions:
             raise UsageError(f"Not {value!r}: {_FORMS[name]}")
         given[name] = number
     rounds = given.get("--rounds")
-    return LimitOptions(
+    return GoalOptions(
         rest, int(rounds) if rounds else None, given.get("--usd"), given.get("--for")
     )
 
@@ -94,7 +94,7 @@ def _number(text: str) -> float:
 
 def read_wish(argument: str) -> GoalWish:
     """Read `[OPTIONS] TEXT [-- COMMAND]`. Raises UsageError."""
-    options = limit_options(argument)
+    options = goal_options(argument)
     text, command = options.rest, ""
     if found := _COMMAND.search(options.rest):
         text, command = options.rest[: found.start()].strip(), found[1].strip()
@@ -114,7 +114,7 @@ def goal_prompt(typed: str) -> ParsedPrompt:
     argument = named[1] if named else ""
     word, _, rest = argument.partition(" ")
     if word == "continue":
-        options = limit_options(rest)
+        options = goal_options(rest)
         if not options.rest:
             return ParsedPrompt(typed, "", goal=_continued(options))
     if argument in {"", "stop"}:
@@ -126,7 +126,7 @@ def goal_prompt(typed: str) -> ParsedPrompt:
     return ParsedPrompt(typed, wish.text, goal=wish)
 
 
-def _continued(options: LimitOptions) -> GoalWish:
+def _continued(options: GoalOptions) -> GoalWish:
     return GoalWish(rounds=options.rounds, usd=options.usd, seconds=options.seconds)
 
 
