@@ -41,6 +41,7 @@ from tui.core.gc_pause import collect, gc_pause
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
+    from tui.app.every import Repetition
 
 Submitted: TypeAlias = Literal["sent", "joined", "queued", "refused"]
 """The fate of a prompt: a turn began with it, it joined the one that runs, it waits for a turn of
@@ -81,6 +82,7 @@ class Conversation:
         self._saving = False
         self._resting: list[Callable[[], None]] = []
         self.door = SessionDoor(self)
+        self.repetition: Repetition | None = None  # of a prompt, in the background
         services.settings.follow(lambda now: (now.permissions, now.redact), self._take_up_rules)
 
     def _take_up_rules(self, _: object) -> None:

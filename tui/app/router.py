@@ -92,6 +92,13 @@ async def route_from_afar(conversation: Conversation, text: str) -> Submitted | 
         return await _user_command(conversation, text, *named)
     if command.directive:
         return conversation.submit(text)
+    if name == "every" and named[1] in {"", "stop"} and conversation.repetition is not None:
+        if not named[1]:
+            report = conversation.repetition.report
+            conversation.frontend.say("\n".join((report.title, *report.lines)))
+        else:
+            conversation.repetition.stop()
+        return None
     if name == "goal" and named[1] and (agent := conversation.agent) is not None:
         from tui.app.commands.goal import act  # noqa: PLC0415 - few prompts set one
 

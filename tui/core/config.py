@@ -370,6 +370,17 @@ class GoalSettings(_Section, frozen=True, kw_only=True):
     ] = 600
 
 
+class EverySettings(_Section, frozen=True, kw_only=True):
+    """The limits of a repeated prompt (/every) that names no others. `usd` 0 is no limit."""
+
+    usd: Annotated[
+        Usd, "Money for a repeated prompt: US dollars that its runs may cost; 0: any.", When.NOW
+    ] = 5.0
+    hours: Annotated[
+        Positive, "Time for a repeated prompt: Hours for which it is repeated.", When.NOW
+    ] = 24
+
+
 class DeskSettings(_Section, frozen=True, kw_only=True):
     """The desk of many sessions."""
 
@@ -734,6 +745,7 @@ class Config(ModelTables, frozen=True, kw_only=True):
     )
     background: Annotated[Background, "Sessions in the background"] = Background()
     goal: Annotated[GoalSettings, "Limits of a goal"] = GoalSettings()
+    every: Annotated[EverySettings, "Limits of a repeated prompt"] = EverySettings()
     desk: Annotated[DeskSettings, "The desk of many sessions"] = DeskSettings()
     agents: Annotated[Agents, "Sub-agents"] = Agents()
     diagnostics: Annotated[DiagnosticSettings, "Problems in edited files"] = DiagnosticSettings()
