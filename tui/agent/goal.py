@@ -107,7 +107,7 @@ def known_goal(ctx: AgentContext) -> GoalChanged | None:
     """The goal in the round that it is in, by the record alone; None if there never was one. What
     was spent in a round that was cut off counts, too."""
     last = last_goal(ctx.records)
-    if last is None or last.state in {"met", "stopped"}:
+    if last is None or not last.open:
         return last
     last = structs.replace(last, round=next_round(ctx.records))
     if last.state not in {"set", "checked", "continued"} or last.spent_usd is None:
@@ -189,8 +189,10 @@ class GoalRunner:
         last = known_goal(self.ctx)
         if last is None or last.state in {"met", "stopped"} or self.ctx.state.goal is not None:
             return
-        goal = with_limits(last, wish)
-        self._work_on(structs.replace(goal, state="continued", why="", same=0, digest=""))
+        goal, number = with_limits(last, wish), next_round(self.ctx.records)
+        self._work_on(
+            structs.replace(goal, state="continued", round=number, why="", same=0, digest="")
+        )
         self.ctx.record(self._goal.now)
 
     def pause(self, why: str) -> None:

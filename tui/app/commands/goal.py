@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _OPTION = late_pattern(r"(--\S*)(?:\s+|\Z)")
 _VALUE = late_pattern(r"(\S+)(?:\s+|\Z)")
-_COMMAND = late_pattern(r"(?:\A|\s)--\s+(\S.*)\Z", re.DOTALL)
+_COMMAND = late_pattern(r"(?:\A|\s)--(?:\s+(.*))?\Z", re.DOTALL)
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _LONGEST_S: Final = 366 * 86_400.0
 _MOST: Final = 1_000_000
@@ -69,7 +69,7 @@ def goal_options(text: str) -> GoalOptions:
         if not equals and (following := _VALUE.match(rest)):
             value, rest = following[1], rest[following.end() :]
         number = seconds_of(value) if name == "--for" else _number(value)
-        whole = name != "--rounds" or (number == int(number) and number > 0)
+        whole = name != "--rounds" or (number > 0 and number % 1 == 0)
         if math.isnan(number) or not whole:
             raise UsageError(f"Not {value!r}: {_FORMS[name]}")
         given[name] = number
@@ -97,7 +97,9 @@ def read_wish(argument: str) -> GoalWish:
     options = goal_options(argument)
     text, command = options.rest, ""
     if found := _COMMAND.search(options.rest):
-        text, command = options.rest[: found.start()].strip(), found[1].strip()
+        text, command = options.rest[: found.start()].strip(), (found[1] or "").strip()
+        if not command:
+            raise UsageError("No command after --.", hint="Such as: /goal Fix it -- pytest -q")
     if command and not text:
         text = f"Make this pass: `{command}`"
     if not text:
