@@ -31,7 +31,7 @@ from tui.app.frontend import Frontend
 from tui.app.port_watch import say_new_ports
 from tui.app.send_queue import SendQueue
 from tui.app.services import AppServices, SessionChoice
-from tui.app.work import TurnProgress, Work, follow
+from tui.app.work import RepeatedPrompt, TurnProgress, Work, follow
 from tui.context.interrupted_calls import open_calls
 from tui.core import facts
 from tui.core.errors import StorageError
@@ -41,7 +41,6 @@ from tui.core.gc_pause import collect, gc_pause
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
-    from tui.app.every import Repetition
 
 Submitted: TypeAlias = Literal["sent", "joined", "queued", "refused"]
 """The fate of a prompt: a turn began with it, it joined the one that runs, it waits for a turn of
@@ -82,7 +81,7 @@ class Conversation:
         self._saving = False
         self._resting: list[Callable[[], None]] = []
         self.door = SessionDoor(self)
-        self.repetition: Repetition | None = None  # of a prompt, in the background
+        self.repetition: RepeatedPrompt | None = None  # in the background
         services.settings.follow(lambda now: (now.permissions, now.redact), self._take_up_rules)
 
     def _take_up_rules(self, _: object) -> None:
