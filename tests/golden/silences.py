@@ -141,7 +141,7 @@ PLAIN_RESUMED: Final[Reasons] = {
     **{kind: why for kind, why in SCREEN_RESUMED.items() if kind != "title"},
     **dict.fromkeys(
         (
-            *("error", "failover", "feature", "hook", "intent", "interrupt"),
+            *("error", "failover", "feature", "goal", "hook", "intent", "interrupt"),
             *("job_ended", "mcp", "note", "parked", "permission", "pin", "recovery", "repair"),
             *("retry", "rewind", "tool_result", "directive", "notice", "reload", "profile"),
         ),

@@ -165,6 +165,11 @@ def _records() -> list[tuple[str, Json]]:
         ("mcp", {"off": {"a": ["b"]}}),
         ("title", {"title": "A title"}),
         ("profile", {"name": "work", "before": "default"}),
+        ("goal", {
+            "state": "checked", "goal": "Make it pass.", "command": "pytest -q", "round": 2,
+            "rounds": 20, "usd": 5.0, "seconds": 7200.0, "spent_usd": 0.42, "spent_s": 95.5,
+            "why": "`pytest -q` ended with exit code 1", "same": 1, "digest": "0123456789abcdef",
+        }),
         ("note", {"text": "A note."}),
         ("memory", {"path": "/w/MEMORY.md", "notes": 1, "added": 1, "covers": "9", **model}),
         ("exam", {

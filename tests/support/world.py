@@ -22,7 +22,7 @@ from tui.agent.agent_models import AgentModels
 from tui.agent.agent_permissions import AgentPermissions
 from tui.agent.agent_view import AgentView
 from tui.agent.compaction import CompactionPreview
-from tui.agent.prompts import ParsedPrompt
+from tui.agent.prompts import GoalWish, ParsedPrompt
 from tui.agent.request.state import Fit
 from tui.agent.turn import TurnRunner
 from tui.app.dialog_data import ModelRow, ServerSetup, SessionRow, Setup
@@ -177,11 +177,16 @@ class ScriptedTurns(TurnRunner):
     model: ScriptedModel
 
     async def _begin(
-        self, prompt: ParsedPrompt | None, again: Collection[str], *, repeat: bool
+        self,
+        prompt: ParsedPrompt | None,
+        again: Collection[str],
+        *,
+        repeat: bool,
+        goal: GoalWish | None,
     ) -> bool:
         if prompt is not None:
             self.model.before_prompt()
-        return await TurnRunner._begin(self, prompt, again, repeat=repeat)
+        return await TurnRunner._begin(self, prompt, again, repeat=repeat, goal=goal)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -328,10 +333,16 @@ class WatchedAgent(Agent):
     def send(self, *args: Any, **along: Any) -> AsyncGenerator[Fact]:
         return self.figured(super().send(*args, **along))
 
-    def go_on(self, again: Collection[str] = (), *, repeat: bool = False) -> AsyncGenerator[Fact]:
+    def go_on(
+        self,
+        again: Collection[str] = (),
+        *,
+        repeat: bool = False,
+        goal: GoalWish | None = None,
+    ) -> AsyncGenerator[Fact]:
         self.went_on += 1
         self.again.extend(again)
-        return self.figured(super().go_on(again, repeat=repeat))
+        return self.figured(super().go_on(again, repeat=repeat, goal=goal))
 
     async def close(self) -> None:
         await super().close()

@@ -27,7 +27,7 @@ from tui.agent.interrupted_work import InterruptedWork, calls_of, publish_openin
 from tui.agent.limits import SessionCost, Spent
 from tui.agent.mcp_tools import McpTools
 from tui.agent.plans import Plans
-from tui.agent.prompts import Directives, ParsedPrompt
+from tui.agent.prompts import Directives, GoalWish, ParsedPrompt
 from tui.agent.recovery import DeferredRetry, RequestRepair
 from tui.agent.request.pruning import PruneSchedule
 from tui.agent.request.state import RequestState
@@ -53,6 +53,7 @@ from tui.tools.skill import Skill
 from tui.tools.task import SubAgentTool
 
 if TYPE_CHECKING:
+    from tui.agent.goal import AgentGoal
     from tui.agent.span_export import SpanExport
     from tui.tools.lsp import Checker
 
@@ -136,6 +137,13 @@ class Agent:
         if path is not None:
             return await self.context.blame(path, asked.lines)
         return await self.context.recall(asked, limits, for_person=False)
+
+    @property
+    def goal(self) -> AgentGoal:
+        """The goal of the session."""
+        from tui.agent.goal import AgentGoal  # noqa: PLC0415 - few sessions have one
+
+        return AgentGoal(self._ctx)
 
     @property
     def checkpoints(self) -> Checkpoints | None:
@@ -224,16 +232,23 @@ class Agent:
         self.models.load()
         return self._ctx.events.run(self._turns.run, prompt)
 
-    def go_on(self, again: Collection[str] = (), *, repeat: bool = False) -> AsyncGenerator[Fact]:
+    def go_on(
+        self,
+        again: Collection[str] = (),
+        *,
+        repeat: bool = False,
+        goal: GoalWish | None = None,
+    ) -> AsyncGenerator[Fact]:
         """Run a turn without a new prompt: after a failure, an interruption, or where it is parked.
 
         A parked session continues when its time has come; Parked comes again until then. In all
         else as `send`. `again` are ids of calls that an earlier run left without a result: they
         get it first, with the questions that they need. One that may have run is not run again,
-        unless a person lets it be repeated.
+        unless a person lets it be repeated. With a `goal`, the work on the session's goal goes on,
+        too, within its limits.
         """
         self.models.load()
-        return self._ctx.events.run(self._turns.run, None, again, repeat=repeat)
+        return self._ctx.events.run(self._turns.run, None, again, repeat=repeat, goal=goal)
 
     def interrupted_work(self) -> InterruptedWork:
         """Find the work that an earlier run of the session left open. Blocks."""

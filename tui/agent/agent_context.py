@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tui.agent.call_rules import CallRules
 from tui.agent.checkpoints import Checkpoints
 from tui.agent.frame_sources import FrameSources
-from tui.agent.limits import SessionCost, Spent
+from tui.agent.limits import GoalLimitError, SessionCost, Spent
 from tui.agent.model_link import ModelLink
 from tui.agent.recorder import FactStream, Recorder
 from tui.agent.toolbox import Toolbox
@@ -130,9 +130,14 @@ class AgentContext:
             confinement.workspace = replace(confinement.workspace, readable=readable)
 
     def check_limits(self) -> None:
-        """Raise LimitReachedError where the next request would go past a limit of the run."""
+        """Raise LimitReachedError where the next request would go past a limit of the run, or of
+        the goal that it works on."""
         top = self.parent or self
         top.rules.limits.check(top.state.spent_in_run, priced=self.price is not None)
+        if (goal := top.state.goal) is not None:
+            now = goal.spent(top.state.spent_in_run.usd, self.clock.monotonic())
+            if reached := goal.limit(now):
+                raise GoalLimitError(reached)
 
     @asynccontextmanager
     async def within_limits(self, request: Request) -> AsyncGenerator[None]:

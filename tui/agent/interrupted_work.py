@@ -30,7 +30,7 @@ from tui.core.text_cleaning import one_line
 from tui.keeper.command import Kept, lives
 from tui.provider import catalogue
 from tui.session.reader import read
-from tui.session.records import SUB_AGENT, Finding, Record
+from tui.session.records import GOAL, SUB_AGENT, Finding, Record, last_of_turn
 from tui.session.session import file_of_child
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 _JOB = b'"type":"job"'
 """In the file of a session that has started a command."""
-_TURN_RECORDS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "parked"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,15 +196,10 @@ def calls_of(records: Sequence[Record], ids: Collection[str]) -> list[Block]:
     return matching
 
 
-def last_of_turn(records: Sequence[Record]) -> Record | None:
-    """The last record that belongs to a turn."""
-    return next((record for record in reversed(records) if record.type in _TURN_RECORDS), None)
-
-
 def turn_is_open(records: Sequence[Record]) -> bool:
     """True if the last turn of a session can continue: it neither came to its end nor failed."""
     last = last_of_turn(records)
-    if last is None or last.type == "error":
+    if last is None or last.type in {"error", GOAL}:
         return False
     return last.type != "assistant" or bool(tool_calls(blocks_of(last.data.get("content"))))
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field, replace
@@ -98,6 +98,18 @@ class Limits:
                 f"Reached the limit of ${self.max_cost:.2f} (${spent.usd:.2f} spent).",
                 hint="Raise --max-cost.",
             )
+
+
+class GoalLimitError(LimitReachedError):
+    """The goal that is worked on has reached one of its limits."""
+
+
+class GoalOverError(Exception):
+    """Ends a turn whose goal isn't worked on any more, though it isn't met: its record says why."""
+
+    def __init__(self, outcome: Literal["limit", "failed"]) -> None:
+        super().__init__(outcome)
+        self.outcome: Literal["limit", "failed"] = outcome
 
 
 @dataclass(slots=True)

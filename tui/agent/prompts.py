@@ -81,6 +81,18 @@ class CommandTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class GoalWish:
+    """A goal that the person sets, or, without `text`, continues. `command` checks it, "" for a
+    model. Limits that are None are the configured ones, or those that it had; `usd` 0 is none."""
+
+    text: str = ""
+    command: str = ""
+    rounds: int | None = None
+    usd: float | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ParsedPrompt:
     """A prompt on its way to the model: what was typed, read once."""
 
@@ -101,6 +113,10 @@ class ParsedPrompt:
     """True if the costly effect of the directives is put off until the next break."""
     pasted: str = ""
     """The directive at its beginning that switches nothing, since it was not typed."""
+    goal: GoalWish | None = None
+    """The goal that it sets: its turn goes on until that is met."""
+    by: str = ""
+    """Says in the record who sends it, where nobody does: see `tui.session.records`."""
 
 
 def parse(typed: str, attached: str = "", images: Mapping[str, Image] = NO_IMAGES) -> ParsedPrompt:

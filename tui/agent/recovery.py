@@ -16,7 +16,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.interrupted_work import last_of_turn, parked_in
+from tui.agent.interrupted_work import parked_in
 from tui.agent.request.form import refuse_blocks
 from tui.agent.request.state import RequestState
 from tui.agent.request.view import prepare
@@ -30,6 +30,7 @@ from tui.core.errors import ProviderError
 from tui.core.facts import Parked, RepairApplied, ThinkingBroken
 from tui.core.formatting import moment_of, wait_time
 from tui.provider.base import Request
+from tui.session.records import last_of_turn
 from tui.tokens.estimate import json_weight
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from msgspec import structs
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.interrupted_work import InterruptedWork, last_of_turn, turn_is_open
+from tui.agent.interrupted_work import InterruptedWork, turn_is_open
 from tui.agent.limits import Spent, spent_by_model
 from tui.agent.prompts import ParsedPrompt
 from tui.agent.sub_agent_list import SubAgent, changes_in, last_words
@@ -24,7 +24,7 @@ from tui.core.facts import Alive, Fact, RetryScheduled, TextDelta, ThinkingDelta
 from tui.core.messages import ToolOutput, string_of, tool_calls
 from tui.core.server_results import is_result, result_of
 from tui.core.text_cleaning import one_line
-from tui.session.records import Record
+from tui.session.records import Record, last_of_turn
 from tui.tools.registry import title, verb
 
 if TYPE_CHECKING:

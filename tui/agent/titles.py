@@ -25,7 +25,7 @@ from tui.core.late_pattern import late_pattern
 from tui.core.messages import text_of, tool_calls
 from tui.core.text_cleaning import one_line
 from tui.provider.base import Completed, ModelInfo
-from tui.session.records import Record, is_prompt
+from tui.session.records import GOAL, GOAL_OVER, Record, is_answer, is_prompt
 
 log = logging.getLogger(__name__)
 
@@ -127,10 +127,17 @@ class TitleWriter:
 
 def first_exchange(records: Sequence[Record]) -> tuple[str, str] | None:
     """The first prompt and the newest answer; None where no turn has just finished."""
+    checked = False
     for record in reversed(records):
-        if record.type in _ENDS:
+        if record.type == GOAL and record.data.get("state") in GOAL_OVER:
+            checked = True  # what came of its last check is no answer
+        elif checked and record.data.get("by") == GOAL:
+            checked = False
+        elif checked and not is_answer(record):
+            continue
+        elif record.type in _ENDS:
             return None
-        if record.type == "assistant":
+        elif record.type == "assistant":
             content = content_of(record)
             prompt = next(filter(is_prompt, records), None)
             if tool_calls(content) or prompt is None:

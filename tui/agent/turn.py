@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Sequence
 from contextlib import aclosing, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import UNSET, structs
 
@@ -19,12 +19,19 @@ from tui.agent.calls.dispatch import ToolDispatcher
 from tui.agent.compaction import Compactor
 from tui.agent.directive_state import DirectiveState
 from tui.agent.hooks import HookRunner
-from tui.agent.limits import LOOP_REPEATS, LoopDetector, Spent, session_cost
+from tui.agent.limits import (
+    LOOP_REPEATS,
+    GoalLimitError,
+    GoalOverError,
+    LoopDetector,
+    Spent,
+    session_cost,
+)
 from tui.agent.mcp_tools import McpTools
 from tui.agent.mentions import call, with_mentioned
 from tui.agent.overflow_recovery import OverflowRecovery
 from tui.agent.pause import TurnPausedError
-from tui.agent.prompts import HOOKS_SAY, CommandTurn, ParsedPrompt
+from tui.agent.prompts import HOOKS_SAY, CommandTurn, GoalWish, ParsedPrompt
 from tui.agent.recovery import DeferredRetry, RequestRepair
 from tui.agent.request.check import check
 from tui.agent.request.due import due
@@ -55,6 +62,9 @@ from tui.provider.base import (
     ServerToolReturned,
 )
 from tui.session.records import HOOK, MENTIONED, Record
+
+if TYPE_CHECKING:
+    from tui.agent.goal import GoalRunner
 
 log = logging.getLogger(__name__)
 
@@ -202,12 +212,18 @@ class TurnRunner:
         self._counted = len(self.ctx.records)
 
     async def run(
-        self, prompt: ParsedPrompt | None, again: Collection[str] = (), *, repeat: bool = False
+        self,
+        prompt: ParsedPrompt | None,
+        again: Collection[str] = (),
+        *,
+        repeat: bool = False,
+        goal: GoalWish | None = None,
     ) -> None:
         """One turn. Nothing is raised: a failure is an event.
 
         Without a prompt it continues where the session stands, once its time has come; the calls
-        `again`, which have no result yet, get it before (`ToolDispatcher.recover`).
+        `again`, which have no result yet, get it before (`ToolDispatcher.recover`). With a `goal`,
+        so does the work on that of the session.
         """
         self._stream = ModelStream(self.ctx)
         self._overflow = OverflowRecovery(self.ctx, self.requests, self.repair, self.compactor)
@@ -224,16 +240,15 @@ class TurnRunner:
         try:
             usual = self._begin_command(prompt.command if prompt else None)
             with self.ctx.events.interruptible():
-                if await self._begin(prompt, again, repeat=repeat):
+                if await self._begin(prompt, again, repeat=repeat, goal=goal):
                     await self._go_on()
         except TurnPausedError:
             outcome = "interrupted"
         except asyncio.CancelledError:
             outcome = "interrupted"
             self._record_interrupt()
-        except LimitReachedError as reached:
-            outcome = "limit"
-            self.ctx.record(facts.Note(str(reached)))
+        except (GoalOverError, LimitReachedError) as reached:
+            outcome = self._limited(reached)
         except HoldfastError as error:
             outcome = "failed"
             self._fail(error)
@@ -258,6 +273,21 @@ class TurnRunner:
         self.dispatcher.shared.checks.collect()
         self.hooks.rest()
         await self.ctx.recorder.show(facts.TurnFinished(outcome, spent.usage, usd))
+
+    def _limited(self, reached: GoalOverError | LimitReachedError) -> Literal["limit", "failed"]:
+        """Record that a limit was reached, unless that is done; how the turn ended."""
+        if isinstance(reached, GoalOverError):
+            return reached.outcome
+        if isinstance(reached, GoalLimitError):
+            self._goals().reach_limit(str(reached))
+        else:
+            self.ctx.record(facts.Note(str(reached)))
+        return "limit"
+
+    def _goals(self) -> GoalRunner:
+        from tui.agent.goal import GoalRunner  # noqa: PLC0415 - few sessions have one
+
+        return GoalRunner(self.ctx, self.dispatcher)
 
     async def _hear_checks(self) -> None:
         """Wait a little for the last edits' problems; an interrupt ends only that."""
@@ -306,11 +336,18 @@ class TurnRunner:
             self.ctx.publish(self.requests.meter.measure())
 
     async def _begin(
-        self, prompt: ParsedPrompt | None, again: Collection[str], *, repeat: bool
+        self,
+        prompt: ParsedPrompt | None,
+        again: Collection[str],
+        *,
+        repeat: bool,
+        goal: GoalWish | None,
     ) -> bool:
         """Begin the turn; return True if there is anything to ask the model."""
         await self.sub_agents.settle()
         await self.requests.frame.read_files()
+        if goal is not None:
+            self._goals().take_up(goal)
         if prompt is not None:
             await self._close_open_calls()
             hooked = await self._hooked(await with_mentioned(prompt, self.ctx))
@@ -322,7 +359,7 @@ class TurnRunner:
         if again:
             await self.dispatcher.recover(again, repeat=repeat)
         await self._close_open_calls()
-        return True
+        return self.ctx.parent is not None or not await self._goals().resume()
 
     async def _close_open_calls(self) -> None:
         """Give what an earlier run left open its result, before anything else is recorded."""
@@ -349,6 +386,8 @@ class TurnRunner:
         parts = [part for part in (own, prompt.attached) if part.strip()]
         printed = printed_before(self.ctx.records) if parts else ""
         text = "\n\n".join([*parts, *([printed] if printed else [])])
+        if prompt.goal is not None:
+            self._goals().begin(prompt.goal)
         # directives alone are no message
         if text:
             content = [*(image.block for image in prompt.images.values()), text_block(text)]
@@ -359,6 +398,7 @@ class TurnRunner:
                 typed=prompt.text or text,
                 images=list(prompt.images),
                 command=prompt.command.to_json() if prompt.command else {},
+                by=prompt.by,
             )
             record = self.ctx.recorder.write(message)
             if self.ctx.checkpoints is not None and self.ctx.parent is None:
@@ -407,12 +447,12 @@ class TurnRunner:
         names = () if self.ctx.parent is None else (self.ctx.role,)
         answer = await self.hooks.run(event, given, names=names)
         if answer.ends or not (answer.blocked or answer.context):
-            return True
+            return self.ctx.parent is not None or await self._goal_lets_end()
         if self._held >= _HELD:
             self.ctx.publish(
                 facts.Notice(f"The {event} hook held the turn {_HELD} times: it ends now.")
             )
-            return True
+            return self.ctx.parent is not None or await self._goal_lets_end()
         self._held += 1
         text = (
             f"The {event} hook says the work isn't done yet: {answer.blocked}"
@@ -422,6 +462,10 @@ class TurnRunner:
         self.ctx.recorder.write(facts.UserMessage(text, content=[text_block(text)], by=HOOK))
         await self.ctx.recorder.show(facts.Notice(text))
         return False
+
+    async def _goal_lets_end(self) -> bool:
+        """Return True if no goal is worked on, or it is met. Raises GoalOverError."""
+        return self.ctx.state.goal is None or await self._goals().check()
 
     async def _make(self, calls: Sequence[Block]) -> None:
         """Read what a prompt names, and run what its command does, by calls that stand in the
@@ -639,6 +683,8 @@ class TurnRunner:
         self.ctx.record(
             facts.TurnInterrupted("cancelled", self._stream.text, self._stream.thinking)
         )
+        if self.ctx.state.goal is not None:
+            self._goals().pause("its turn was stopped")
 
     def _fail(self, error: HoldfastError) -> None:
         kind = "auth" if isinstance(error, CredentialsError) else "unknown"

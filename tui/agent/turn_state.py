@@ -2,11 +2,46 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from tui.agent.limits import SpendingCounter, Spent
 from tui.agent.pause import Pause
 from tui.agent.prompts import ParsedPrompt
 from tui.core.dataclass import dataclass, field
+from tui.core.facts import GoalChanged
+from tui.core.formatting import money, wait_time
 from tui.permissions.types import Mode
+
+
+@dataclass(frozen=True, slots=True)
+class WorkedGoal:
+    """The goal that this run of the program works on: as it was at a moment of the clock, when the
+    run had cost `usd`."""
+
+    now: GoalChanged
+    at: float
+    usd: float | None
+
+    def spent(self, usd: float | None, moment: float) -> GoalChanged:
+        """The goal with what it has taken up to another moment."""
+        known = None not in (usd, self.usd, self.now.spent_usd)
+        more = (usd or 0.0) - (self.usd or 0.0)
+        return replace(
+            self.now,
+            spent_usd=(self.now.spent_usd or 0.0) + more if known else None,
+            spent_s=round(self.now.spent_s + moment - self.at, 1),
+        )
+
+    @staticmethod
+    def limit(goal: GoalChanged) -> str:
+        """The limit of money or time that a goal has reached, in words; "" for none."""
+        if goal.usd is not None and goal.spent_usd is None:
+            return "its limit of money can't be kept: this model has no known price"
+        if goal.usd is not None and (goal.spent_usd or 0.0) >= goal.usd:
+            return f"it has cost {money(goal.spent_usd)} of {money(goal.usd)}"
+        if goal.spent_s >= goal.seconds:
+            return f"it has taken its {wait_time(goal.seconds)}"
+        return ""
 
 
 @dataclass(slots=True)
@@ -29,6 +64,8 @@ class TurnState:
     """The cost of this run of the program so far, as answers come: what its limits bound. What is
     told as a cost is counted from the record, by `spending`."""
     spending: SpendingCounter = field(default_factory=SpendingCounter, init=False)
+    goal: WorkedGoal | None = field(default=None, init=False)
+    """None where none is worked on; the record may still have one."""
     _mode: Mode = field(default="ask", init=False)
     _elevated: bool = field(default=False, init=False)
 

@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tui.agent.interrupted_work import turn_is_open
-from tui.agent.prompts import CommandTurn, ParsedPrompt, parse
+from tui.agent.prompts import CommandTurn, GoalWish, ParsedPrompt, parse
 from tui.app import user_shell
 from tui.app.attachments import PromptImages
 from tui.app.commands import TAKEN
@@ -31,7 +31,7 @@ from tui.app.frontend import Frontend
 from tui.app.port_watch import say_new_ports
 from tui.app.send_queue import SendQueue
 from tui.app.services import AppServices, SessionChoice
-from tui.app.work import TurnProgress, Work, follow
+from tui.app.work import RepeatedPrompt, TurnProgress, Work, follow
 from tui.context.interrupted_calls import open_calls
 from tui.core import facts
 from tui.core.errors import StorageError
@@ -81,6 +81,7 @@ class Conversation:
         self._saving = False
         self._resting: list[Callable[[], None]] = []
         self.door = SessionDoor(self)
+        self.repetition: RepeatedPrompt | None = None  # in the background
         services.settings.follow(lambda now: (now.permissions, now.redact), self._take_up_rules)
 
     def _take_up_rules(self, _: object) -> None:
@@ -342,6 +343,10 @@ class Conversation:
         """Send a command that the person wrote, in a turn of its own."""
         return self._submit(replace(parse(typed, command.text), command=command))
 
+    def submit_parsed(self, prompt: ParsedPrompt) -> Submitted:
+        """Send a prompt that was read already, such as one that sets a goal."""
+        return self._submit(prompt)
+
     def _submit(self, prompt: ParsedPrompt) -> Submitted:
         say, agent = self.frontend.say, self.agent
         if prompt.pasted:
@@ -378,13 +383,16 @@ class Conversation:
             self._run_waiting()
         return "sent" if at_once else "queued"
 
-    def resume_turn(self, again: Collection[str] = (), *, repeat: bool = False) -> bool:
+    def resume_turn(
+        self, again: Collection[str] = (), *, repeat: bool = False, goal: GoalWish | None = None
+    ) -> bool:
         """Go on with the turn that stopped, without a prompt; `again` are calls without a result
-        that get it first, as `Agent.go_on` has it. False where that cannot be now."""
+        that get it first, as `Agent.go_on` has it. With a `goal`, which takes a person's word, that
+        of the session goes on, too. False where that cannot be now."""
         agent = self.agent
         if agent is None or self.busy or self.opening:
             return False
-        self._begin_turn(agent, agent.go_on(again, repeat=repeat))
+        self._begin_turn(agent, agent.go_on(again, repeat=repeat, goal=goal))
         return True
 
     def pause(self) -> None:
@@ -398,7 +406,7 @@ class Conversation:
         False where there is none, or not now."""
         records = self.agent.session.records if self.agent else ()
         left = [str(call.get("id")) for call in open_calls(records)]
-        return turn_is_open(records) and self.resume_turn(left)
+        return turn_is_open(records) and self.resume_turn(left, goal=GoalWish())
 
     def start_side_work(self, phase: str, stream: AsyncIterator[Fact]) -> bool:
         """Follow what happens between the turns, such as a compaction. False where that cannot be

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from tui.agent.prompts import GoalWish
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import FailedRequest, RecoveryOption, SetupElsewhere
 from tui.app.models import choose_model
@@ -20,12 +21,10 @@ from tui.context.repair_levels import RepairLevel
 from tui.core.dataclass import dataclass
 from tui.core.facts import ErrorRaised
 from tui.provider.base import Request
-from tui.session.records import Record
+from tui.session.records import GOAL, Record, last_of_turn
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
-
-_TURNS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "parked"})
 
 _PASSING: Final = frozenset({"rate_limit", "overloaded", "timeout", "network", "server"})
 """Classes of errors that pass by themselves."""
@@ -104,7 +103,7 @@ async def retry(conversation: Conversation, argument: str) -> None:
         await offer_recovery(conversation, failed)
     elif (again := _repeated(agent)) is not None:
         await _offer(conversation, again)
-    elif not (_unanswered(agent.session.records) and conversation.resume_turn()):
+    elif not (_unanswered(agent.session.records) and conversation.resume_turn(goal=GoalWish())):
         say("Nothing to retry: the last answer is complete.")
 
 
@@ -135,14 +134,14 @@ async def _continue(conversation: Conversation, agent: Agent, name: str) -> None
     if name in LEVELS or name == "retry":
         for event in await agent.context.repair(LEVELS[name][0]) if name in LEVELS else ():
             frontend.show(event)
-        conversation.resume_turn()
+        conversation.resume_turn(goal=GoalWish())
     elif name == "model":
         if await choose_model(conversation):
-            conversation.resume_turn()
+            conversation.resume_turn(goal=GoalWish())
     elif name == "key":
         if await set_up(conversation, "The server rejected the key."):
             await reconnect(conversation)
-            conversation.resume_turn()
+            conversation.resume_turn(goal=GoalWish())
     elif name == "context":
         if view := frontend.view("context", ""):
             await view
@@ -178,7 +177,7 @@ def failed_request(agent: Agent, error: ErrorRaised) -> FailedRequest | None:
         title = _UNSIGNED if error.error_class == "auth" else card.title
         ways = _MODEL, *(way for way in card.ways if way not in {_KEY, _MODEL})
         card = _ErrorCard(title, card.meaning, ways if _KEY in card.ways else card.ways)
-    record = _last_turn(agent.session.records)
+    record = last_of_turn(agent.session.records)
     data: Mapping[str, Any] = record.data if record and record.type == "error" else {}
     status, id_ = data.get("status"), data.get("request_id")
     rejected = error.error_class == "invalid_request"
@@ -200,7 +199,7 @@ def failed_request(agent: Agent, error: ErrorRaised) -> FailedRequest | None:
 
 def _refused(agent: Agent) -> ErrorRaised | None:
     """The error that the session is at, where sending the same again is of no use."""
-    last = _last_turn(agent.session.records)
+    last = last_of_turn(agent.session.records)
     if last is None or last.type != "error" or last.data.get("error_class") != "invalid_request":
         return None
     data = last.data
@@ -212,7 +211,7 @@ def _repeated(agent: Agent) -> FailedRequest | None:
     """The choices where the same failure came at least twice in a row, each time perhaps paid
     for; None where sending it again may help."""
     records = agent.session.records
-    last = _last_turn(records)
+    last = last_of_turn(records)
     if last is None or last.type != "error" or last.data.get("error_class") in _PASSING:
         return None
     count, model, newer = 0, None, ""
@@ -250,12 +249,8 @@ def _message_of(record: Record) -> object:
 
 def _unanswered(records: Sequence[Record]) -> bool:
     """True if something was asked that has no whole answer yet."""
-    last = _last_turn(records)
-    return last is not None and (last.type != "assistant" or _calls(last))
-
-
-def _last_turn(records: Sequence[Record]) -> Record | None:
-    return next((record for record in reversed(records) if record.type in _TURNS), None)
+    last = last_of_turn(records)
+    return last is not None and last.type != GOAL and (last.type != "assistant" or _calls(last))
 
 
 def _calls(record: Record) -> bool:

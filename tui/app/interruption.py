@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui.agent.interrupted_work import InterruptedWork
+from tui.agent.prompts import GoalWish
 from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line
 from tui.tools.process import end_group
@@ -84,7 +85,7 @@ async def act_on_interruption(
         case "tell":
             conversation.submit(summary_of(work))
         case "again":
-            conversation.resume_turn(ids, repeat=True)
+            conversation.resume_turn(ids, repeat=True, goal=GoalWish())
         case "leave":
             for event in await agent.close_calls(ids):
                 conversation.frontend.show(event)

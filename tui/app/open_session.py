@@ -30,7 +30,8 @@ from tui.app.session_repository import SessionRepository
 from tui.core.clock import Clock
 from tui.core.dataclass import dataclass, replace
 from tui.core.errors import CredentialsError, HoldfastError, SessionInUseError
-from tui.core.facts import StorageChanged
+from tui.core.fact_words import goal_progress
+from tui.core.facts import Notice, StorageChanged
 from tui.core.gc_pause import gc_pause
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
@@ -38,7 +39,7 @@ from tui.core.workspace import worktree_of
 from tui.session import copies
 from tui.session.lock import holder
 from tui.session.reader import read
-from tui.session.records import Finding, new_session_id
+from tui.session.records import GOAL, Finding, new_session_id
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
@@ -157,6 +158,7 @@ async def after_opening(conversation: Conversation, choice: SessionChoice) -> No
         work = await asyncio.to_thread(agent.interrupted_work)
         if work and agent is conversation.agent and not conversation.busy:
             await conversation.frontend.offer_interrupted_work(work)
+        _offer_goal(conversation, agent)
     waits = conversation.busy  # it was parked, and is again
     if not choice.same:  # else a note says so: a dialog would take the key that undoes a rewind
         await _ask_elevated(conversation, agent)
@@ -164,6 +166,17 @@ async def after_opening(conversation: Conversation, choice: SessionChoice) -> No
         while conversation.busy:  # with what the question above came to
             await conversation.at_rest()
         conversation.continue_turn()
+
+
+def _offer_goal(conversation: Conversation, agent: Agent) -> None:
+    """Say that a goal of an earlier run isn't met: only a person lets it go on."""
+    if not any(record.type == GOAL for record in agent.session.records):
+        return
+    now = agent.goal.now
+    if agent is conversation.agent and now is not None and now.state == "paused":
+        text = f"Its goal isn't met yet ({goal_progress(now)}): {one_line(now.goal)}"
+        text += "\n/goal continue resumes it, /goal stop ends it."
+        conversation.frontend.show(Notice(text))
 
 
 async def set_up(conversation: Conversation, why: str) -> bool:

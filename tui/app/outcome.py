@@ -82,9 +82,8 @@ class Outcome:
                 self.sources += [page for page in pages if page not in self.sources]
             case facts.ToolFinished(receipt=receipt) if receipt:
                 self.cuts.append(receipt)
-            case facts.ErrorRaised():
-                self.error, self.error_class = event.message, event.error_class
-                self.category, self.explanation = event.category, event.explanation
+            case facts.ErrorRaised() | facts.GoalChanged():
+                self._see_failure(event)
             case facts.StorageChanged():
                 self.unsaved = not event.saved
             case facts.TurnFinished():
@@ -92,6 +91,16 @@ class Outcome:
                 for name, count in event.usage.to_json().items():
                     self.usage[name] = self.usage.get(name, 0) + count
                 self._costs.append(event.cost_usd)
+            case _:
+                pass
+
+    def _see_failure(self, event: facts.ErrorRaised | facts.GoalChanged) -> None:
+        match event:
+            case facts.ErrorRaised():
+                self.error, self.error_class = event.message, event.error_class
+                self.category, self.explanation = event.category, event.explanation
+            case facts.GoalChanged(state="limit" | "stuck" | "blocked", why=why):
+                self.error = f"The goal isn't met: {why}"
             case _:
                 pass
 

@@ -61,8 +61,12 @@ async def route_own(conversation: Conversation, text: str, attached: str = "") -
     """Send what a program was given as a prompt: of commands only those that are prompts
     themselves, the person's own, are more than text. Raises UsageError for one of the program's.
     """
-    refuse_command(text)
     named = split(text.strip())
+    if named is not None and named[0].lower() == "goal" and conversation.agent is not None:
+        from tui.app.commands.goal import act  # noqa: PLC0415 - few prompts set one
+
+        return act(conversation, conversation.agent, f"{text}\n\n{attached}".strip())
+    refuse_command(text)
     if named is not None and find(named[0]) is None and not attached:
         await asyncio.to_thread(conversation.user_commands.load)
         if find_own(conversation.user_commands.commands, named[0]):
@@ -88,6 +92,17 @@ async def route_from_afar(conversation: Conversation, text: str) -> Submitted | 
         return await _user_command(conversation, text, *named)
     if command.directive:
         return conversation.submit(text)
+    if name == "every" and named[1] in {"", "stop"} and conversation.repetition is not None:
+        if not named[1]:
+            report = conversation.repetition.report
+            conversation.frontend.say("\n".join((report.title, *report.lines)))
+        else:
+            conversation.repetition.stop()
+        return None
+    if name == "goal" and named[1] and (agent := conversation.agent) is not None:
+        from tui.app.commands.goal import act  # noqa: PLC0415 - few prompts set one
+
+        return act(conversation, agent, text)
     raise UsageError(
         f"/{name} needs the session's own screen.",
         hint="Use it where the session is open, or open the session here with holdfast -r.",

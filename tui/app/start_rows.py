@@ -26,7 +26,7 @@ from tui.core.workspace import Workspace, worktree_of
 from tui.permissions.plain_environment import plain_environment, repository_objection
 from tui.session import catalog
 from tui.session.reader import read_ends
-from tui.session.records import Record
+from tui.session.records import Record, last_of_turn
 
 log = logging.getLogger(__name__)
 
@@ -103,8 +103,8 @@ def _where_it_stopped(branch: list[Record]) -> str:
     """Say where the work of a session was cut off; "" where it was not."""
     if calls := [call for call in interrupted_calls(branch) if not call.settled]:
         return f"stopped at {one_line(calls[-1].label) or calls[-1].tool}"
-    types = {"user", "assistant", "tool_result", "interrupt", *_STOPPED}
-    last = next((record.type for record in reversed(branch) if record.type in types), "")
+    record = last_of_turn(branch)
+    last = record.type if record else ""
     if last in {"user", "tool_result"}:
         return "stopped before the answer"
     return _STOPPED.get(last, "")

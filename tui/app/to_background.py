@@ -6,11 +6,12 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tui.agent.interrupted_work import last_of_turn, turn_is_open
+from tui.agent.interrupted_work import turn_is_open
 from tui.app import background
 from tui.app.open_session import open_choice
 from tui.app.services import SessionChoice
 from tui.core.errors import HoldfastError
+from tui.session.records import last_of_turn
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tui.app.frontend import Kind, TurnResult
 from tui.core import facts
@@ -15,11 +15,22 @@ from tui.core.facts import Fact
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
+    from tui.app.reports import Report
 
 log = logging.getLogger(__name__)
 
 BURST = 64
 """Number of events that are shown before the loop gets a turn."""
+
+
+class RepeatedPrompt(Protocol):
+    """A prompt that is sent again and again; see `tui.app.every`."""
+
+    wake: asyncio.Event
+
+    @property
+    def report(self) -> Report: ...
+    def stop(self) -> None: ...
 
 
 class Work:

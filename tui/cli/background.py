@@ -23,6 +23,7 @@ from tui.app import api, background
 from tui.app.background import BackgroundSession
 from tui.app.conversation import Conversation
 from tui.app.door.live_state import DETAIL_CHARS, short
+from tui.app.every import Repetition, check_prompt, repeat_wish
 from tui.app.options.arguments import Options
 from tui.app.outcome import Outcome
 from tui.app.router import route_own
@@ -104,6 +105,8 @@ class BackgroundProcess:
         self, options: Options, attached: str, *, go_on: bool, replaces_draft: bool = False
     ) -> None:
         """Open the session, work, and record how that ended. Raises what opening it raises."""
+        if not go_on:
+            check_prompt(options.prompt or "")
         choice = SessionChoice(session_path(options), go_on=go_on)
         approver, opened = WaitingApprover(self._waits), False
         loop, problem = asyncio.get_running_loop(), ""
@@ -137,7 +140,10 @@ class BackgroundProcess:
         self, conversation: Conversation, prompt: str, attached: str, *, go_on: bool
     ) -> None:
         """Work until nothing is left to do, or somebody takes the session."""
-        if not go_on and await route_own(conversation, prompt, attached) == "refused":
+        if not go_on and (wish := repeat_wish(prompt)) is not None:
+            conversation.repetition = Repetition(conversation, wish, attached)
+            await conversation.repetition.run(self._goes_on)
+        elif not go_on and await route_own(conversation, prompt, attached) == "refused":
             raise UsageError(getattr(conversation.frontend, "said", "") or "It was refused.")
         while True:
             while conversation.busy:
@@ -154,6 +160,10 @@ class BackgroundProcess:
                 return
             if not conversation.continue_turn():
                 return
+
+    def _goes_on(self) -> bool:
+        """True while nobody stops it or wants the session."""
+        return not self._stopping and not background.requested(self._home, self._id)
 
     async def _continue_elsewhere(self) -> str:
         """Start another process that continues the turn, since whoever it was paused for is gone.
@@ -237,6 +247,8 @@ class BackgroundProcess:
         changes: dict[str, Any] = {"title": status.title, "cost_usd": status.cost_usd}
         if status.state in background.RUNNING:
             changes |= {"state": status.state, "detail": status.detail, "since": status.since}
+        elif status.detail:  # it works again by itself
+            changes |= {"state": "parked", "detail": status.detail, "since": status.since}
         if (now := replace(self._one, **changes)) != self._one:
             self._save(now)
 
@@ -257,6 +269,7 @@ class BackgroundProcess:
         if self._conversation is None or not wanted:
             return
         self._paused = True
+        self._wake()
         if wanted == "now":
             self._conversation.cancel()
         else:
@@ -264,8 +277,14 @@ class BackgroundProcess:
 
     def _stop(self) -> None:
         self._stopping = True
+        self._wake()
         if self._conversation is not None:
             self._conversation.cancel()
+
+    def _wake(self) -> None:
+        """Let a prompt that waits for its time look up."""
+        if self._conversation is not None and self._conversation.repetition is not None:
+            self._conversation.repetition.wake.set()
 
     def _end(self, problem: str) -> None:
         """Record how the session ended, or remove its entry if it was taken over."""
@@ -275,6 +294,8 @@ class BackgroundProcess:
             background.forget(self._home, one.id)
             return
         state = {"done": "done", "interrupted": "stopped"}.get(outcome.outcome, "failed")
+        if self._stopping and self._conversation and self._conversation.repetition:
+            state = "stopped"
         detail = {"done": outcome.answer, "stopped": ""}.get(state, problem or outcome.error)
         state = "failed" if problem else state
         now = timestamp(self._clock.now())

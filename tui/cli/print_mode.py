@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
 from datetime import datetime
@@ -149,10 +149,10 @@ async def converse(
                 own = command.text if command else ""
                 attached = "\n\n".join(filter(None, (own, attached)))
                 for text in outcome.prompts(prompt, result):
-                    sent = replace(parse(text, attached), command=command)
+                    sent = _parsed(agent, text, attached, command)
                     to_stderr(err, _directives_note(sent, agent))
                     attached, command = "", None
-                    async with aclosing(agent.send(sent)) as turn:
+                    async with aclosing(_sent(agent, sent)) as turn:
                         async for event in turn:
                             tell(event)
                             countdown.see(event)
@@ -160,6 +160,29 @@ async def converse(
             countdown.stop()
             await _close(agent, outcome, err)
     return outcome
+
+
+def _parsed(agent: Agent, text: str, attached: str, command: CommandTurn | None) -> ParsedPrompt:
+    """A prompt as it was given. Raises UsageError for a goal that can't be worked on."""
+    if not _names_goal(text):
+        return replace(parse(text, attached), command=command)
+    from tui.app.commands.goal import goal_prompt, objection  # noqa: PLC0415 - few prompts set one
+
+    sent = goal_prompt(text)
+    if sent.goal and not sent.goal.text and (problem := objection(agent, sent.goal)):
+        raise problem
+    return replace(sent, attached=attached)
+
+
+def _sent(agent: Agent, prompt: ParsedPrompt) -> AsyncGenerator[Fact]:
+    if prompt.goal and not prompt.goal.text:
+        return agent.go_on(goal=prompt.goal)
+    return agent.send(prompt)
+
+
+def _names_goal(text: str) -> bool:
+    named = split(text.strip())
+    return named is not None and named[0].lower() == "goal"
 
 
 def _directives_note(sent: ParsedPrompt, agent: Agent) -> str:
@@ -259,7 +282,12 @@ def _print_answer(options: Options, launch: Launch, loaded: Callable[[], None]) 
     typed, attached = options.prompt or "", standard_input()
     if not (typed.strip() or attached):
         raise UsageError("No prompt given.", hint='Type one: holdfast -p "…", or pipe it in.')
-    refuse_command(typed)
+    if _names_goal(typed):
+        from tui.app.commands.goal import goal_prompt  # noqa: PLC0415 - few prompts set one
+
+        goal_prompt(typed)  # one that is wrong is refused before anything begins
+    else:
+        refuse_command(typed)
     result = (
         SubmitResult(read_schema(options.printing.json_schema))
         if options.printing.json_schema

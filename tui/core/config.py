@@ -384,6 +384,37 @@ class Background(_Section, frozen=True, kw_only=True):
     ] = ""
 
 
+class GoalSettings(_Section, frozen=True, kw_only=True):
+    """The limits of a goal (/goal) that names no others. `usd` 0 is no limit."""
+
+    rounds: Annotated[
+        Positive, "Rounds of a goal: How often a goal is worked on and checked.", When.NOW
+    ] = 20
+    usd: Annotated[Usd, "Money for a goal: US dollars that a goal may cost; 0: any.", When.NOW] = (
+        5.0
+    )
+    minutes: Annotated[
+        Positive, "Time for a goal: Minutes of work that a goal may take.", When.NOW
+    ] = 120
+    check_s: Annotated[
+        int,
+        msgspec.Meta(gt=0, le=3600),
+        "Time for a check: Seconds until the command that checks a goal is stopped.",
+        When.NOW,
+    ] = 600
+
+
+class EverySettings(_Section, frozen=True, kw_only=True):
+    """The limits of a repeated prompt (/every) that names no others. `usd` 0 is no limit."""
+
+    usd: Annotated[
+        Usd, "Money for a repeated prompt: US dollars that its runs may cost; 0: any.", When.NOW
+    ] = 5.0
+    hours: Annotated[
+        Positive, "Time for a repeated prompt: Hours for which it is repeated.", When.NOW
+    ] = 24
+
+
 class DeskSettings(_Section, frozen=True, kw_only=True):
     """The desk of many sessions."""
 
@@ -804,6 +835,8 @@ class Config(ModelTables, frozen=True, kw_only=True):
         TerminalSettings()
     )
     background: Annotated[Background, "Sessions in the background"] = Background()
+    goal: Annotated[GoalSettings, "Limits of a goal"] = GoalSettings()
+    every: Annotated[EverySettings, "Limits of a repeated prompt"] = EverySettings()
     desk: Annotated[DeskSettings, "The desk of many sessions"] = DeskSettings()
     otel: Annotated[OtelSettings, "Spans for your own collector (OpenTelemetry)"] = OtelSettings()
     agents: Annotated[Agents, "Sub-agents"] = Agents()

@@ -18,7 +18,16 @@ from tui.core.command_ends import END_UNKNOWN
 from tui.core.dataclass import dataclass
 from tui.core.errors import words as class_in_words
 from tui.core.facts import INTERRUPTION, Fact, Told
-from tui.core.formatting import duration, local, moment, moment_of, money, plural, tokens
+from tui.core.formatting import (
+    duration,
+    local,
+    moment,
+    moment_of,
+    money,
+    plural,
+    tokens,
+    wait_time,
+)
 from tui.core.messages import string_of
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
@@ -239,6 +248,8 @@ def words(fact: Told, now: datetime | None = None) -> Sentence | None:  # noqa: 
             text = f"Stopped: {name} was called {times} times in a row with the same result."
             given = "\n".join(f"{key}: {value}" for key, value in input_.items())
             return Sentence(f"{text} What should it do instead?", "warning", given)
+        case facts.GoalChanged():
+            return _goal(fact)
         case facts.HandOff(asked, done, left):
             rows = [*(f"done: {each}" for each in done), *(f"left: {each}" for each in left)]
             text = f"Stopped: the work was going in circles. Asked: {asked}"
@@ -382,6 +393,86 @@ def _misfits(fact: facts.ThinkingDropped) -> str:
         for verb, counts in kinds
         for reason, count in counts.items()
     )
+
+
+_GOAL_ON: Final = "/goal continue resumes it, /goal stop ends it."
+
+
+def goal_progress(fact: facts.GoalChanged) -> str:
+    """Say how far a goal is: the round, the money and the time, each with its limit."""
+    number = fact.round + (fact.state == "checked")
+    parts = [f"round {number} of {fact.rounds}"]
+    if fact.spent_usd is not None:
+        parts.append(money(fact.spent_usd) + (f" of {money(fact.usd)}" if fact.usd else ""))
+    return " · ".join([*parts, f"{duration(fact.spent_s)} of {wait_time(fact.seconds)}"])
+
+
+def goal_brief(fact: facts.GoalChanged) -> str:
+    """Say the same in a few words, as a row has room for; "" for a goal that is over."""
+    if not fact.open:
+        return ""
+    number = min(fact.round + (fact.state == "checked"), fact.rounds)
+    if fact.state == "paused":
+        return f"goal paused, {number}/{fact.rounds}"
+    parts = [f"goal {number}/{fact.rounds}"]
+    if fact.spent_usd is not None:
+        parts.append(money(fact.spent_usd) + (f" of {money(fact.usd)}" if fact.usd else ""))
+    minutes = [f"{int(fact.spent_s // 60)} min"] if fact.spent_s >= 60 else []
+    return " · ".join([*parts, *minutes])
+
+
+def goal_check(fact: facts.GoalChanged) -> str:
+    """Say by what a goal is checked."""
+    return f"Checked by `{one_line(fact.command)}`" if fact.command else "Checked by a model"
+
+
+def _goal(fact: facts.GoalChanged) -> Sentence:
+    number = f"Round {fact.round} of {fact.rounds}"
+    match fact.state:
+        case "set":
+            dollars = f", {money(fact.usd)}" if fact.usd is not None else ""
+            limits = f"{plural(fact.rounds, 'round')}{dollars}, {wait_time(fact.seconds)}"
+            check = f"{goal_check(fact)} after each round; up to {limits}."
+            unpriced = "" if fact.spent_usd is not None else " No price is known for this model."
+            return Sentence(f"Goal: {one_line(fact.goal)}", detail=check + unpriced, open=True)
+        case "checked":
+            return Sentence(f"{number}: the goal isn't met. {_ended(fact.why)}")
+        case "continued":
+            return Sentence(f"The goal continues: {goal_progress(fact)}.")
+        case "paused":
+            why = f": {fact.why}" if fact.why else ""
+            return Sentence(f"The goal is paused{why}.", hint=_GOAL_ON)
+        case "met":
+            took = [] if fact.spent_usd is None else [money(fact.spent_usd)]
+            took.append(duration(fact.spent_s))
+            text = f"{number}: the goal is met. {_ended(fact.why)}"
+            return Sentence(text, "success", ", ".join(took), open=True)
+        case "stopped":
+            return Sentence(f"The goal was ended in round {fact.round} of {fact.rounds}.")
+        case _:
+            text = f"The goal isn't met, and work on it ends: {_ended(fact.why)}"
+            return Sentence(
+                text, "warning", hint=f"Continue{_more(fact)}: /goal continue{_option(fact)}"
+            )
+
+
+def _more(fact: facts.GoalChanged) -> str:
+    """What to give more of to a goal that reached a limit."""
+    option = _option(fact).strip().partition(" ")[0]
+    return {"--usd": " with more money", "--for": " with more time", "": ""}.get(
+        option, " with more rounds"
+    )
+
+
+def _option(fact: facts.GoalChanged) -> str:
+    """The option that continues with more, where a limit was reached."""
+    if fact.state != "limit":
+        return ""
+    if fact.usd is not None and fact.spent_usd is not None and fact.spent_usd >= fact.usd:
+        return f" --usd {2 * fact.usd:g}"
+    if fact.spent_s >= fact.seconds:
+        return f" --for {round(2 * fact.seconds / 60)}m"
+    return f" --rounds {2 * fact.rounds}"
 
 
 def _rewound(fact: facts.Rewound) -> Sentence:

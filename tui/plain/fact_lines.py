@@ -31,6 +31,8 @@ def lines(event: Fact, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - o
     match event:
         case facts.SessionStarted():
             return _started(event)
+        case facts.UserMessage(by="goal"):
+            return []  # the line of its round says it
         case facts.UserMessage(text, attached):
             typed = text.removesuffix(attached).rstrip() if attached else text
             return labelled("You", shown(typed))

@@ -23,7 +23,14 @@ from tui.core.workspace import worktree_of
 from tui.session.drafts import UnsentWork
 from tui.session.jsonl import Findings, parse, split
 from tui.session.reader import open_session, read, read_ends
-from tui.session.records import Record, is_answer, is_ours, is_prompt, title_of
+from tui.session.records import (
+    Record,
+    is_answer,
+    is_ours,
+    is_prompt,
+    last_of_turn,
+    title_of,
+)
 
 _CANDIDATES = 10
 
@@ -215,7 +222,6 @@ WHOLE = 1024 * 1024
 
 _CHUNK = 1024 * 1024
 _MESSAGES = (b'\n{"type":"user",', b'\n{"type":"assistant",')
-_TURNS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "parked"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,11 +302,11 @@ def _state(branch: Sequence[Record], problems: Sequence[str], unsent: UnsentWork
         return "unreadable"
     if problems:
         return "needs_repair"
-    last = next((r for r in reversed(branch) if r.type in _TURNS), None)
+    last = last_of_turn(branch)
     match last.type if last else "":
         case "":
             return "interrupted" if unsent else "ok"
-        case "error":
+        case "error" | "goal":
             return "ok"
         case "parked":
             return "parked"

@@ -97,6 +97,8 @@ def _head(loaded: LoadedSession, count: int) -> list[str]:
 def _parts(branch: Sequence[Record]) -> Iterator[DocumentPart]:
     for _, fact in retold(branch):
         match fact:
+            case facts.UserMessage(by="goal"):
+                yield DocumentPart("Goal", fact.text)
             case facts.UserMessage(by="hook"):
                 yield DocumentPart("Hook", fact.text)
             case facts.UserMessage(by="program"):

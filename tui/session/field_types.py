@@ -198,6 +198,12 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
         "added": _number,
         "usage": _USAGE,
     },
+    "goal": {
+        **_each("state goal command why digest model", _text),
+        **_each("round rounds same", _whole),
+        **_each("usd seconds spent_usd spent_s", _number),
+        "usage": _USAGE,
+    },
     "pin": {"target": _text, "pinned": _flag},
     "mcp": {"off": _values(_list_of(_text))},
     "title": {**_each("title model", _text), "usage": _USAGE},

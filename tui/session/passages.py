@@ -21,7 +21,7 @@ from tui.core.messages import blocks_of, object_of, string_of, text_of, tool_cal
 from tui.core.output_store import open_full_copy
 from tui.core.workspace import PRIVATE_DIR, TOOL_RESULTS
 from tui.session.jsonl import Findings, parse, split
-from tui.session.records import HOOK, PROGRAM
+from tui.session.records import GOAL, HOOK, PROGRAM
 
 Kind: TypeAlias = Literal[
     "prompt",
@@ -179,6 +179,7 @@ _SIMPLE: Final[Mapping[str, tuple[tuple[Kind, str], ...]]] = {
     "interrupt": (("answer", "text"), ("thinking", "thinking")),
     "title": (("title", "title"),),
     "note": (("note", "text"),),
+    "goal": (("note", "goal"), ("note", "why")),
     "notice": (("note", "text"),),
     "error": (("note", "message"),),
 }
@@ -188,7 +189,7 @@ _SIMPLE: Final[Mapping[str, tuple[tuple[Kind, str], ...]]] = {
 def _texts(type_: str, data: dict[str, Any]) -> Iterator[tuple[Kind, str]]:
     match type_:
         case "user":
-            kind: Kind = "note" if data.get("by") in (HOOK, PROGRAM) else "prompt"
+            kind: Kind = "note" if data.get("by") in (HOOK, GOAL, PROGRAM) else "prompt"
             yield kind, text_of(blocks_of(data.get("content")))
         case "assistant":
             blocks = blocks_of(data.get("content"))

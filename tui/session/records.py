@@ -4,8 +4,9 @@ The first line is the header, every other line one record: `type`, `id`, `parent
 fields of its type. Ids sort in the order they were made. Unknown types and fields are kept.
 
     user         content, text (as typed; absent for text that nobody typed), images (the words for
-                 the images in the content, in their order), by ("hook" where a hook speaks,
-                 "program" where another agent does, in a session of its own)
+                 the images in the content, in their order), by ("hook" where a hook speaks, "goal"
+                 where the check of a goal does, "every" where a prompt is repeated, "program" where
+                 another agent does, in a session of its own)
     assistant    content, model, server, usage, stop_reason, request_id, message_id, bound_to (the
                  hash of the request, where there is thinking: see tui.context.request_trail)
     frame        system, tools, layers, facts, files, room, sha256, reason, version, seal
@@ -66,6 +67,9 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
                                                 tui.context.exam
     uncompaction target                         makes every compaction before it void
     memory       path, notes, added, covers     the notes that were added to MEMORY.md
+    goal         state, goal, command, round, rounds, usd, seconds, spent_usd, spent_s, why, same,
+                 digest, model, usage           a goal was set, checked or ended; the last one has
+                                                all that is known, see tui.agent.goal
     checkpoint   checkpoint, files, by, call_id, prompt
                                                 the files as they were then, see
                                                 tui.agent.checkpoints
@@ -88,6 +92,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, cast
 
@@ -179,13 +184,20 @@ MENTIONED: Final = "mention"
 HOOK: Final = "hook"
 """Value of `by` in a `user` record by which a hook lets the model continue."""
 
+GOAL: Final = "goal"
+"""The type of the records about a goal, and the value of `by` in a `user` record by which the check
+of one lets the model continue."""
+
+EVERY: Final = "every"
+"""Value of `by` in a `user` record whose prompt the program repeats at an interval."""
+
 PROGRAM: Final = "program"
 """Value of `by` in a `user` record of an imported session that its program said, not the person."""
 
 BATCH: Final = "batch"
 """The field of an answer that came with a message batch, at half the price: the batch's id."""
 
-COSTLY: Final = frozenset({"assistant", "compaction", "exam", "memory", "title", "unused"})
+COSTLY: Final = frozenset({"assistant", "compaction", "exam", GOAL, "memory", "title", "unused"})
 """The types of the records with the usage of an answer that was paid for."""
 
 SUB_AGENT: Final = "sub_agent"
@@ -205,10 +217,27 @@ def is_answer(record: Record) -> bool:
     return record.type == "assistant" and record.data.get("by") != MENTIONED
 
 
+_NOT_SENT: Final = (HOOK, GOAL, PROGRAM)
+
+
 def is_prompt(record: Record) -> bool:
-    """True if the person sent it. A `user` record can also hold the text of a hook, or what another
-    agent's program told the model."""
-    return record.type == "user" and record.data.get("by") not in (HOOK, PROGRAM)
+    """True if the person sent it. A `user` record can also hold the text of a hook or of a goal's
+    check, or what another agent's program told the model."""
+    return record.type == "user" and record.data.get("by") not in _NOT_SENT
+
+
+_TURNS: Final = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "parked"})
+GOAL_OVER: Final = frozenset({"met", "limit", "stuck", "blocked"})
+"""The states of a goal with whose record a turn ends."""
+
+
+def last_of_turn(records: Sequence[Record]) -> Record | None:
+    """The last record that belongs to a turn; that of a goal where one ended the turn."""
+    return next((record for record in reversed(records) if _is_of_turn(record)), None)
+
+
+def _is_of_turn(record: Record) -> bool:
+    return record.type in _TURNS or (record.type == GOAL and record.data.get("state") in GOAL_OVER)
 
 
 def is_ours(value: dict[str, Any]) -> bool:

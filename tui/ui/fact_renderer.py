@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tui.core import facts
+from tui.core.fact_words import goal_brief
 from tui.core.facts import Fact
 from tui.core.formatting import moment_of, plural, tokens
 from tui.tools.registry import verb
@@ -64,6 +65,7 @@ class FactRenderer:
         self._answer = StreamingAnswer(chat)
         self._calls = ToolCalls(chat, result)
         self._prompted = False
+        self._measured: facts.ContextMeasured | None = None
         self._attempt: Item | None = None  # failed; added once the banner no longer shows it
 
     @property
@@ -177,6 +179,9 @@ class FactRenderer:
                 voided = self._take_back()
                 chat.retry.recover(_FULL, f"{_STEPS[step]}, retrying …")
                 self._tell(event, voided)
+            case facts.GoalChanged():
+                chat.measure(self._measured, goal_brief(event))
+                self._tell(event)
             case facts.HandOff() | facts.ErrorRaised():
                 self._tell(event, self._take_back())
             case facts.LoopStopped():
@@ -198,6 +203,7 @@ class FactRenderer:
             case facts.Alive():
                 chat.activity.hear()
             case facts.ContextMeasured():
+                self._measured = event
                 chat.measure(event)
             case facts.ContextChanged(changes):
                 for change in changes:

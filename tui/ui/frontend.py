@@ -34,6 +34,7 @@ from tui.app.status_command import StatusCommand, StatusFigures
 from tui.core import facts, gc_pause
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import HoldfastError
+from tui.core.fact_words import goal_brief
 from tui.core.facts import Fact
 from tui.core.formatting import plural
 from tui.core.git.branch import branch_of
@@ -190,6 +191,7 @@ class ScreenFrontend:
             self.chat.show_mode(agent.permissions.mode, agent.permissions.gate.allowances)
         if isinstance(event, facts.ContextMeasured):
             self.status.poke()
+            self._count_goal()
         if isinstance(event, facts.RequestSent):
             self._await_rest()  # it takes a moment to be answered
         inner = event.event if isinstance(event, facts.SubAgentEvent) else event
@@ -199,6 +201,12 @@ class ScreenFrontend:
             self.notifier.see(event)
         if self._in_turn and (status := self._turn.see(event)):
             self._tell_terminal(status)
+
+    def _count_goal(self) -> None:
+        """Show what the goal that is worked on has taken so far."""
+        meter, agent = self.chat.left.meter, self.conversation.agent
+        if meter.goal and self._in_turn and agent is not None and (now := agent.goal.now):
+            meter.goal = goal_brief(now)
 
     def _await_rest(self) -> None:
         """Have what is left of earlier screens and answers collected once no key comes."""

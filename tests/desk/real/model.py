@@ -9,7 +9,9 @@ A prompt has a line `Steps: …`, with steps that `;` separates. Each is one ans
     ask QUESTION      asks the person, with the answers Yes and No
     plan TITLE        puts a plan up for approval
     busy              is overloaded once, then says a line
+    end               says that it is done, though steps are left: those of a goal's next round
 
+Asked whether a goal is met, it says so from the third round on.
 A text that isn't the last step calls `true`, so that the turn goes on.
 `python -m tests.desk.real.model` serves until it is stopped, and prints its address; with --key it
 takes no other one.
@@ -27,6 +29,7 @@ from tests.support.server_script import Json, Script
 
 _EVERY_S = 0.1
 _MARK = "Steps:"
+_ROUNDS = 3
 
 
 class PromptedScript(Script):
@@ -37,10 +40,14 @@ class PromptedScript(Script):
     def next(self, body: Json | None = None) -> tuple[Json | None, Json | None, int]:
         assert body is not None
         messages = cast("list[Json]", body["messages"])
+        if "You judge whether" in str(body.get("system", "")):
+            number = 1 + str(messages).count("A model that checked the goal")
+            words = "MET: all is there" if number >= _ROUNDS else f"NOT MET: part {number} is left"
+            return {"text": words}, None, 1
         at = max((n for n, one in enumerate(messages) if _steps(one)), default=-1)
         if at < 0:
             return {"text": "Nothing to do."}, None, len(messages)
-        done = sum(one["role"] == "assistant" for one in messages[at:])
+        done = sum(one["role"] == "assistant" and not _is_check(one) for one in messages[at:])
         steps = _steps(messages[at])
         if done >= len(steps):
             return {"text": f"All {len(steps)} steps are done."}, None, len(messages)
@@ -49,7 +56,7 @@ class PromptedScript(Script):
             self._busy.add(key)
             return {"text": "Here."}, {"status": 529}, len(messages)
         turn = answer(step)
-        if "tools" not in turn and done + 1 < len(steps):
+        if "tools" not in turn and done + 1 < len(steps) and step != "end":
             turn |= _call("run_command", command="true") | {"text": turn["text"]}
         return turn, None, len(messages)
 
@@ -77,6 +84,8 @@ def answer(step: str) -> Json:
             return _call("ask_user", questions=[question])
         case "plan":
             return _call("present_plan", title=rest, plan=f"# {rest}\n\n1. Do it.\n2. Check it.\n")
+        case "end":
+            return {"text": "That should do it."}
         case _:
             return {"text": f"{step}."}
 
@@ -85,13 +94,19 @@ def _call(name: str, **input_: Any) -> Json:
     return {"text": f"I use {name}.", "tools": [{"name": name, "input": input_}]}
 
 
+def _is_check(message: Json) -> bool:
+    """Whether a message of the assistant's is a call that the program made."""
+    return any(str(one.get("id", "")).startswith("mention") for one in message["content"])
+
+
 def _steps(message: Json) -> list[str]:
     """The steps that a prompt names; none for any other message."""
     if message["role"] != "user":
         return []
     content = message["content"]
     blocks = [{"text": content}] if isinstance(content, str) else content
-    texts = (str(one.get("text", "")) for one in blocks if one.get("type", "text") == "text")
+    texts = [str(one.get("text", "")) for one in blocks if one.get("type", "text") == "text"]
+    texts = [text for text in texts if "nobody typed it.]" not in text]
     line = next((line for text in texts for line in text.splitlines() if _MARK in line), "")
     return [step.strip() for step in line.partition(_MARK)[2].split(";") if step.strip()]
 

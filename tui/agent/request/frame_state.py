@@ -301,7 +301,7 @@ class FrameState:
         records = self._ctx.records
         if self._ended.of(records) and (ended := unreported(records)):
             self._note(job_endings.notice_of(ended))
-        if _ends_with_the_model(self._ctx.records):
+        if ends_with_the_model(self._ctx.records):
             self._note(notices.go_on())
         await self._read_nested()
         for data in [*self._files, *self._to_say]:
@@ -547,7 +547,7 @@ def server_waits(records: Sequence[Record]) -> bool:
     return bool(waiting - {block.get("tool_use_id") for block in blocks if is_result(block)})
 
 
-def _ends_with_the_model(records: Sequence[Record]) -> bool:
+def ends_with_the_model(records: Sequence[Record]) -> bool:
     """True if the last word is the model's, with nothing that it waits for."""
     last = next((record for record in reversed(records) if record.type in SPEAKING), None)
     if last is None or last.type not in {"assistant", "interrupt"}:

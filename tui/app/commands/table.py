@@ -77,6 +77,8 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("output [%]", "show, hide or resize the output pane"),
     _command("diff", "files changed in this session"),
     _command("why FILE[:LINES]", "which prompt wrote a line, at what price", "commands.why"),
+    _command("goal [TEXT|continue|stop]", "work on until a check passes", "commands.goal"),
+    _command("every [TIME PROMPT|stop]", "repeat a prompt in the background", "every"),
     _command("bg [PROMPT]", "work on in the background, or start there", "to_background"),
     _command(
         "desk",
@@ -154,7 +156,7 @@ ELSEWHERE: dict[str, str] = {
     "branch": "fork", "checkpoint": "rewind", "checkup": "doctor", "clone": "fork",
     "compress": "compact", "connect": "login", "continue": "resume", "experimental": "config",
     "hotkeys": "help", "insights": "usage", "keybindings": "help", "keymap": "help",
-    "list-agents": "agents", "logout": "login", "memories": "memory",
+    "list-agents": "agents", "logout": "login", "loop": "every", "memories": "memory",
     "models": "model", "name": "rename", "powerup": "tour", "ps": "jobs", "pwd": "status",
     "q": "quit", "reload-plugins": "reload", "reload-skills": "reload", "reset": "new",
     "sandbox": "permissions", "scoped-models": "model", "search": "find", "session": "status",
@@ -169,7 +171,6 @@ _ASIDE: Final = "Ask in a fork: /fork leaves this session as it is."
 _CHANGES: Final = "See CHANGELOG.md in Holdfast's repository."
 _EDITORS: Final = "Run holdfast acp in your editor: /help editors."
 _FOLDER: Final = "Start holdfast in that folder, or let the tools use it: /add-dir FOLDER."
-_GOAL: Final = "Write the steps into a task file: holdfast run TASKS.md (/help tasks)."
 _PLUGINS: Final = "Run holdfast plugin list, or holdfast import-settings: /help plugins."
 _REPORT: Final = "/doctor checks the setup; /export writes this session to a file."
 _REVIEW: Final = "Type /review and what to look for."
@@ -188,7 +189,6 @@ INSTEAD: dict[str, str] = {
     "editor": "Ctrl+G edits the prompt in your editor.",
     "fast": "F5 changes how hard the model thinks; /model switches it.",
     "focus": "Ctrl+O folds all tool calls.",
-    "goal": _GOAL, "loop": _GOAL,
     "ide": _EDITORS,
     "import": "F3 lists other agents' sessions; holdfast import-settings takes over settings.",
     "mention": "Type @ and part of the file's name.",

@@ -15,6 +15,7 @@ from tui.core import facts
 from tui.core.clock import Clock
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import words
+from tui.core.fact_words import goal_brief
 from tui.core.facts import Fact
 from tui.core.formatting import local_time
 from tui.core.text_cleaning import one_line
@@ -159,11 +160,11 @@ class LiveState:
 
     `parked` is true while the turn waits for the time that the server named. `outcome` is that of
     the last turn, "" before one; `answer` the last complete answer, `error` what a turn failed
-    with.
+    with; `goal` says how far that is.
     """
 
     def __init__(self, clock: Clock) -> None:
-        self.outcome = self.answer = self.error = ""
+        self.outcome = self.answer = self.error = self.goal = ""
         self.in_turn = False
         self._clock = clock
         self._last: dict[type[object], Fact] = {}
@@ -224,6 +225,9 @@ class LiveState:
             case facts.ErrorRaised(message=message):
                 self._answer.begin(None)
                 self.error = message
+            case facts.GoalChanged(state=state, why=why):
+                self.goal = goal_brief(fact)
+                self.error = self.error if fact.open or state == "met" else f"goal not met: {why}"
             case facts.CompactionStarted() | facts.ExamStarted():
                 self._phase = fact
                 self._summary = Tail(ANSWER_CHARS)

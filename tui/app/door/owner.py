@@ -94,6 +94,8 @@ class SessionDoor:
         self._phase = ""
         self._cost: float | None = None
         self._branch = ""
+        self._planned = ""
+        """The time when it works again by itself, in words."""
         self._before: type[Fact] | None = None
         self._heard: list[str] | None = None
         """Texts that the front end says while a watcher's prompt is taken."""
@@ -199,6 +201,11 @@ class SessionDoor:
             self._door.status_changed()
         if self.follower is not None:
             self.follower.status_changed()
+
+    def plan(self, when: str) -> None:
+        """The session works again by itself, and says when; "" where it doesn't."""
+        self._planned = when
+        self.changed()
 
     @property
     def end(self) -> tuple[State, str]:
@@ -393,8 +400,9 @@ class SessionDoor:
             text = f"{who}: {summary_of(first)}" if who else summary_of(first)
             return short(f"{text} and {len(more)} more" if more else text)
         if self._state == "idle" or self.live is None:
-            return ""
-        return self.live.detail or self._phase
+            return self._planned
+        detail, goal = self.live.detail or self._phase, self.live.goal
+        return short(f"{goal} · {detail}") if goal else detail
 
     def _price(self) -> None:
         if self._agent is not None:

@@ -21,6 +21,8 @@ from tui.core import facts
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import words as class_in_words
+from tui.core.fact_words import goal_progress
+from tui.core.facts import GoalChanged
 from tui.core.formatting import moment_of, money, plural
 from tui.core.messages import Block, blocks_of, list_of, object_of, string_of, text_of, tool_calls
 from tui.core.redaction import mask
@@ -30,6 +32,7 @@ from tui.session.reader import LoadedSession
 from tui.session.records import (
     CHECKPOINT,
     FILE_CHANGE,
+    GOAL,
     JOB_ENDED,
     Header,
     Record,
@@ -127,6 +130,7 @@ def session_night(night: SessionNight, loaded: LoadedSession, setting: NightScop
         *work.errors(),
         *ended,
         *work.unfinished(),
+        *work.goal(),
         *work.jobs(),
         *work.unchecked(),
         *work.refused(inside),
@@ -463,6 +467,17 @@ class _Work:
             label = _cut(call_title(call.tool, call.label))
             words = f"{label}: no result; {_outcome(call)}."
             yield NightFinding("unfinished", words, call.record, call.started or record.time)
+
+    def goal(self) -> Iterator[NightFinding]:
+        """The goal that isn't met, unless it is worked on."""
+        record = next((one for one in reversed(self.branch) if one.type == GOAL), None)
+        if record is None or not self.counts(record) or self.went_on or self.known.running:
+            return
+        goal = GoalChanged.of_record(record.data)
+        if goal.state not in {"met", "stopped"}:
+            why = f" · {goal.why}" if goal.why else ""
+            words = f"Goal not met ({goal_progress(goal)}): {one_line(goal.goal)}{why}"
+            yield NightFinding("unfinished", _cut(words), record.id, record.time)
 
     def jobs(self) -> Iterator[NightFinding]:
         """The commands in the background without an end."""

@@ -56,7 +56,12 @@ _EDITS: Final = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "edit",
 """Other programs' tools that change the file that they name."""
 _ASKS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})
 _COMMANDS: Final = frozenset({"run_command", "Bash", "bash", "shell", "exec_command"})
-_SIDE: Final = {"exam": "exam of a summary", "memory": "notes for MEMORY.md", "title": "title"}
+_SIDE: Final = {
+    "exam": "exam of a summary",
+    "goal": "check of the goal",
+    "memory": "notes for MEMORY.md",
+    "title": "title",
+}
 _FILES_MAX: Final = 20
 _SAID_CHARS: Final = 200
 _EXPLAIN: Final = frozenset(
@@ -67,6 +72,7 @@ _EXPLAIN: Final = frozenset(
         "sub_agent",
         "compaction",
         "exam",
+        "goal",
         "memory",
         "unused",
     }
@@ -777,7 +783,7 @@ _HANDLERS: Final[Mapping[str, _Handler]] = {
     "job_ended": _job_ended,
     "compaction": _compaction,
     "uncompaction": _uncompaction,
-    **dict.fromkeys(("exam", "memory", "title", "unused"), _aside),
+    **dict.fromkeys(("exam", "goal", "memory", "title", "unused"), _aside),
     "break": _break,
     "break_billed": _billed,
     "overlay": _overlay,

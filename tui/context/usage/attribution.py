@@ -73,6 +73,7 @@ _SIDE: Final[Mapping[str, Kind]] = {
     "summaries": "writing summaries",
     "memory notes": "writing memory notes",
     "titles": "writing titles",
+    "goal checks": "checking goals",
     "sub-agents": "sub-agents",
 }
 

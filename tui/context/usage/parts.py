@@ -56,6 +56,7 @@ Kind: TypeAlias = Literal[
     "writing summaries",
     "writing memory notes",
     "writing titles",
+    "checking goals",
     "searches",
     "not recorded",
 ]

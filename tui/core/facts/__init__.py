@@ -67,6 +67,7 @@ from tui.core.facts.conversation import (
     Debug,
     DirectivesChanged,
     ErrorRaised,
+    GoalChanged,
     HandOff,
     LoopStopped,
     Note,
@@ -142,6 +143,7 @@ __all__ = [
     "FilesChanged",
     "FrameAwaited",
     "FrameMade",
+    "GoalChanged",
     "HandOff",
     "HookFinished",
     "JobFinished",
@@ -253,6 +255,7 @@ Fact: TypeAlias = (
     | ExamStarted
     | ExamFinished
     | CompactionUndone
+    | GoalChanged
     | HandOff
     | ContextFiles
     | FilesChanged

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, TypeAlias
 
 from msgspec import UNSET, UnsetType, field
 
@@ -13,6 +13,10 @@ from tui.core.messages import Block, Usage, text_of
 
 DEFAULT_PROFILE: Final = "default"
 """The name of what there is without a profile."""
+
+GoalState: TypeAlias = Literal[
+    "set", "checked", "continued", "paused", "met", "limit", "stuck", "blocked", "stopped"
+]
 
 
 class SessionStarted(WireFact, frozen=True, tag="session_started"):
@@ -38,7 +42,8 @@ class UserMessage(DurableFact, frozen=True, tag="user_message"):
 
     In the record, `content` is the text with its images, whose words are `images`; `typed` is what
     was typed, None where nobody did. `command` is of the person's own, if it is one's text; `by`
-    says hook where one speaks, program where that of an imported session does.
+    says hook where one speaks, goal where the check of one does, every where a prompt is repeated,
+    program where that of an imported session speaks.
     """
 
     record_type = "user"
@@ -141,6 +146,46 @@ class Rewound(RecordFact, frozen=True, tag="rewind"):
     def restores(self) -> bool:
         """True if files were restored, too."""
         return bool(self.checkpoint) and not self.files_stay
+
+
+class GoalChanged(DurableFact, frozen=True, tag="goal"):
+    """A goal was set, checked or ended; the last one has all that is known of it.
+
+    `state`: set; checked, and not met; continued; paused; or it is over: met, a limit was reached,
+    stuck (the same failure again and again), blocked (it can't be checked, or met), stopped by the
+    person. `command` checks it, "" where a model does. `round` is the one that it is in, or was
+    when it was checked. `rounds`, `usd` (None: no bound) and `seconds` are its limits, `spent_usd`
+    (None: not known) and `spent_s` what it took so far; `why` says what is missing, or why it
+    ended.
+
+    In the record, `same` counts equal failures in a row, whose hash is `digest`; `model` judged it.
+    """
+
+    record_type = "goal"
+    written = (
+        "state goal command? round rounds usd seconds spent_usd spent_s why? same? digest? model?"
+        " usage"
+    )
+
+    state: GoalState
+    goal: str
+    command: str = ""
+    round: int = 1
+    rounds: int = 0
+    usd: float | None = None
+    seconds: float = 0.0
+    spent_usd: float | None = 0.0
+    spent_s: float = 0.0
+    why: str = ""
+    same: Kept[int] = 0
+    digest: Kept[str] = ""
+    model: Kept[str] = ""
+    usage: Kept[Usage | UnsetType] = UNSET
+
+    @property
+    def open(self) -> bool:
+        """True if it is worked on, or may be continued as it is."""
+        return self.state in {"set", "checked", "continued", "paused"}
 
 
 class TaskBegun(RecordFact, frozen=True, tag="task"):

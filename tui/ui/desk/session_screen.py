@@ -503,9 +503,11 @@ class SessionScreen(ChatScreen):
             return ""
         if text.startswith(("!", "# ")):
             return "Nobody has the session open who could do that."
-        name = text[1:].split(maxsplit=1)[0] if text.startswith("/") and text[1:].strip() else ""
-        command = find_command(name) if name else None
+        name, _, argument = text.removeprefix("/").strip().partition(" ")
+        command = find_command(name) if text.startswith("/") and name else None
         if command is None or command.directive or command.name in _HERE:
+            return ""
+        if command.name == "goal" and argument not in {"", "stop"}:
             return ""
         return f"/{name} needs a process that has the session open."
 

@@ -286,8 +286,11 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
             self._spin.pause()
         self._hints(footer.IDLE_HINTS, footer.TO_READ if self._read_only else footer.TO_ASK)
 
-    def measure(self, state: ContextMeasured | None) -> None:
+    def measure(self, state: ContextMeasured | None, goal: str | None = None) -> None:
+        """Show how full the context is, and how far a goal is, if that has changed."""
         self.left.meter.state = state
+        if goal is not None or state is None:
+            self.left.meter.goal = goal or ""
 
     def show_mode(self, mode: Mode | None = None, allowed: int | None = None) -> None:
         """Show over the prompt what is asked, by `mode` or the one shown before.

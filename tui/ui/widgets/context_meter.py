@@ -56,13 +56,14 @@ def bar(state: ContextMeasured, width: int) -> Content:
     return Content.assemble(*cells)
 
 
-def _figure(state: ContextMeasured, width: int) -> Content:
-    """Return tokens, window, cache and cost, leaving out what does not fit in `width` cells."""
+def _figure(state: ContextMeasured, width: int, goal: str) -> Content:
+    """Return tokens, window, goal, cache and cost, leaving out what does not fit in `width`
+    cells."""
     figure = Content.assemble(
         (_brief(state.tokens), f"bold {_fill_style(state, '$foreground')}"),
         (f" of {_brief(state.window)}", "$text-muted"),
     )
-    for fact in filter(None, (cached(state), spent(state))):
+    for fact in filter(None, (goal, cached(state), spent(state))):
         longer = Content.assemble(figure, (f" · {fact}", "$text-muted"))
         if longer.cell_length <= width:
             figure = longer
@@ -146,11 +147,12 @@ def _joined(pieces: Iterable[str], width: int) -> Content:
     return Content.styled(joined, "$text-muted")
 
 
-def meter_line(state: ContextMeasured | None, width: int) -> Content:
-    """Return a thin bar after the figures. Its weight shows the level, not its color alone."""
+def meter_line(state: ContextMeasured | None, width: int, goal: str = "") -> Content:
+    """Return a thin bar after the figures. Its weight shows the level, not its color alone. `goal`
+    says how far that is."""
     if state is None or not state.window:
         return Content("")
-    figure = _figure(state, width)
+    figure = _figure(state, width, goal)
     room = min(width - figure.cell_length - 2, _BAR_MAX)
     if room < _BAR_MIN:
         return figure.truncate(width)
@@ -170,14 +172,15 @@ def _fill_style(state: ContextMeasured, usual: str) -> str:
 
 
 class ContextMeter(Widget):
-    """Draws `state` in one row; None if nothing was measured yet."""
+    """Draws `state` in one row, None if nothing was measured yet, and how far a `goal` is."""
 
     DEFAULT_CSS = "ContextMeter { height: 1; width: 1fr; }"
 
     state: reactive[ContextMeasured | None] = reactive(None)
+    goal: reactive[str] = reactive("")
 
     def watch_state(self) -> None:
         self.set_class(self.state is None, "-unknown")
 
     def render(self) -> Content:
-        return meter_line(self.state, self.size.width)
+        return meter_line(self.state, self.size.width, self.goal)

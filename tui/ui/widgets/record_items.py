@@ -147,6 +147,8 @@ def _items_again(told: Told | None, record: Record, calls: dict[str, ToolItem]) 
     match told:
         case None:
             return []
+        case facts.UserMessage(by="goal"):
+            return []  # the line of its round says it
         case facts.UserMessage(typed=UnsetType()):
             return [NoticeItem(told.text)]
         case facts.UserMessage(attached=attached):
