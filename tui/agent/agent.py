@@ -52,6 +52,7 @@ from tui.tools.skill import Skill
 from tui.tools.task import SubAgentTool
 
 if TYPE_CHECKING:
+    from tui.agent.side_questions import SideQuestions
     from tui.tools.lsp import Checker
 
 
@@ -102,6 +103,7 @@ class Agent:
         self.mcp = AgentServers(ctx, requests, self._mcp)
         self.models = AgentModels(ctx, requests, self._directives, self._deferred, counter)
         self.permissions = AgentPermissions(ctx)
+        self._side_questions: SideQuestions | None = None
         self._sweeping: asyncio.Task[None] | None = None
         self._closing = threading.Event()
 
@@ -165,6 +167,14 @@ class Agent:
     def spending(self) -> SessionCost:
         """The cost of the whole session, earlier runs included, and of its last prompt."""
         return self._ctx.spent()
+
+    @property
+    def side_questions(self) -> SideQuestions:
+        """What the person asks beside the conversation, also while a turn runs."""
+        from tui.agent.side_questions import SideQuestions  # noqa: PLC0415 - on demand
+
+        self._side_questions = self._side_questions or SideQuestions(self._ctx, self._requests)
+        return self._side_questions
 
     @property
     def queue(self) -> tuple[str, ...]:
@@ -332,6 +342,8 @@ class Agent:
         if self.session.lost:  # what runs belongs to whoever took the session over
             await self.leave()
         self._titles.close()
+        if self._side_questions is not None:
+            await self._side_questions.close()
         await ctx.events.close()
         try:
             if ctx.parent is None:

@@ -181,6 +181,7 @@ _SIMPLE: Final[Mapping[str, tuple[tuple[Kind, str], ...]]] = {
     "note": (("note", "text"),),
     "notice": (("note", "text"),),
     "error": (("note", "message"),),
+    "side_question": (("prompt", "question"), ("answer", "answer")),
 }
 """The fields that are texts, of the records that have no content."""
 

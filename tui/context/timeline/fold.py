@@ -56,7 +56,12 @@ _EDITS: Final = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "edit",
 """Other programs' tools that change the file that they name."""
 _ASKS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})
 _COMMANDS: Final = frozenset({"run_command", "Bash", "bash", "shell", "exec_command"})
-_SIDE: Final = {"exam": "exam of a summary", "memory": "notes for MEMORY.md", "title": "title"}
+_SIDE: Final = {
+    "exam": "exam of a summary",
+    "memory": "notes for MEMORY.md",
+    "side_question": "side question",
+    "title": "title",
+}
 _FILES_MAX: Final = 20
 _SAID_CHARS: Final = 200
 _EXPLAIN: Final = frozenset(
@@ -664,6 +669,9 @@ def _aside(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
         return  # so little that the sum of the others stays known
     label = _SIDE.get(record.type, "summary that was not used")
     begun = line.now if record.type == "title" else work.before
+    if record.type == "side_question":
+        took = data.get("seconds")
+        begun = max(begun, line.now - (float(took) if isinstance(took, int | float) else 0.0))
     step = TimelineStep("aside", begun, line.now, record.time, line.now - begun, label, record.id)
     step.model, step.usd = model, line.pay(model, usage)
     line.bar(line.put(step))
@@ -777,7 +785,7 @@ _HANDLERS: Final[Mapping[str, _Handler]] = {
     "job_ended": _job_ended,
     "compaction": _compaction,
     "uncompaction": _uncompaction,
-    **dict.fromkeys(("exam", "memory", "title", "unused"), _aside),
+    **dict.fromkeys(("exam", "memory", "side_question", "title", "unused"), _aside),
     "break": _break,
     "break_billed": _billed,
     "overlay": _overlay,

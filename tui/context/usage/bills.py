@@ -15,7 +15,9 @@ from tui.core.messages import Usage, list_of, object_of, string_of
 from tui.provider.prices import ModelPrice, price_of
 from tui.session.records import BATCH, COSTLY, SUB_AGENT, Record
 
-Purpose: TypeAlias = Literal["answers", "summaries", "memory notes", "titles", "sub-agents"]
+Purpose: TypeAlias = Literal[
+    "answers", "summaries", "memory notes", "titles", "side questions", "sub-agents"
+]
 
 BILLED: Final = frozenset({*COSTLY, SUB_AGENT})
 """The types of records that have bills."""
@@ -27,6 +29,7 @@ _PURPOSES: Final[Mapping[str, Purpose]] = {
     "unused": "summaries",
     "memory": "memory notes",
     "title": "titles",
+    "side_question": "side questions",
 }
 
 

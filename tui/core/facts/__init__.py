@@ -73,6 +73,7 @@ from tui.core.facts.conversation import (
     QueueChanged,
     Rewound,
     SessionStarted,
+    SideQuestion,
     SourcesCited,
     StorageChanged,
     TaskBegun,
@@ -174,6 +175,7 @@ __all__ = [
     "RetryScheduled",
     "Rewound",
     "SessionStarted",
+    "SideQuestion",
     "SourcesCited",
     "Step",
     "StorageChanged",
@@ -257,6 +259,7 @@ Fact: TypeAlias = (
     | TodosChanged
     | QueueChanged
     | TitleChanged
+    | SideQuestion
     | StorageChanged
     | RepairApplied
     | Notice

@@ -168,6 +168,35 @@ class TitleChanged(DurableFact, frozen=True, tag="title_changed"):
     usage: Kept[Usage | UnsetType] = UNSET
 
 
+class SideQuestion(DurableFact, frozen=True, tag="side_question"):
+    """The person asked the model something beside the conversation, which knows nothing of it.
+
+    `outcome` is answered, stopped or failed: then `answer` is what had come, and `problem` says
+    why there is no more. `n` is the request that it extends. `refused` are the tools that the
+    answer called; none ran. With `estimated`, the server didn't say what it used. `seconds` passed
+    from the question to its end. In the record, `cache` is what the server has since.
+    """
+
+    written = (
+        "question answer outcome model server usage n seconds problem? refused? estimated?"
+        " cost_usd cache"
+    )
+
+    question: str
+    answer: str
+    outcome: str
+    model: str
+    usage: Usage
+    n: int
+    seconds: float
+    problem: str = ""
+    refused: tuple[str, ...] = ()
+    estimated: bool = False
+    cost_usd: float | None = None
+    server: Kept[str] = ""
+    cache: Kept[dict[str, Any]] = field(default_factory=dict[str, Any])
+
+
 class StorageChanged(WireFact, frozen=True, tag="storage_changed"):
     """Everything so far is on disk, or not: then `detail` says what is wrong."""
 
