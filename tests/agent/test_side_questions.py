@@ -16,6 +16,8 @@ from tests.support.provider import Hang, ScriptedProvider, call, say
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.agent.agent import Agent
+from tui.agent.limits import Limits
+from tui.agent.prompts import parse
 from tui.agent.side_questions import SideText
 from tui.context.request_replay import RequestReplay
 from tui.core import facts
