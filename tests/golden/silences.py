@@ -143,7 +143,7 @@ PLAIN_RESUMED: Final[Reasons] = {
         (
             *("error", "failover", "feature", "hook", "intent", "interrupt"),
             *("job_ended", "mcp", "note", "parked", "permission", "pin", "recovery", "repair"),
-            *("retry", "rewind", "tool_result", "directive", "notice", "reload"),
+            *("retry", "rewind", "tool_result", "directive", "notice", "reload", "side_question"),
         ),
         _RESUMED_PLAIN,
     ),

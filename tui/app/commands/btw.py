@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui.app.dialog_data import YesNoQuestion
+from tui.core.errors import HoldfastError
 
 if TYPE_CHECKING:
     from tui.agent.side_questions import SidePrice
@@ -25,9 +26,17 @@ async def btw(conversation: Conversation, question: str) -> None:
     if not price.cheap and not await conversation.frontend.confirm(_confirmation(price)):
         conversation.frontend.say("Not asked.")
         return
-    if conversation.agent is agent:
-        conversation.frontend.say(f"Asking on the side: {price.sentence}.")
-        await agent.side_questions.ask(question)
+    if conversation.agent is not agent:  # another session was opened meanwhile
+        return
+    conversation.frontend.say(f"Asking on the side: {price.sentence}.")
+
+    async def ask() -> None:
+        try:
+            await agent.side_questions.ask(question)
+        except HoldfastError as error:
+            conversation.frontend.say(error.message, "warning", hint=error.hint)
+
+    await conversation.run_reading("answering on the side", ask)
 
 
 def _confirmation(price: SidePrice) -> YesNoQuestion:

@@ -15,6 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
 from tui.agent.side_questions import SidePrice, SideText
+from tui.app.commands import split
 from tui.core.errors import HoldfastError
 from tui.core.fact_words import side_figures, side_note, words
 from tui.core.facts import RetryScheduled, SideQuestion
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from tui.agent.agent import Agent
     from tui.ui.frontend import ScreenFrontend
 
+_ITSELF: Final = {"btw", "side"}
+"""Its own commands, which may be typed here out of habit."""
 _ASK: Final = "Ask on the side"
 _AGAIN: Final = "Ask something else"
 _LEAST_ROWS: Final = 3
@@ -119,11 +122,13 @@ class SideQuestionScreen(Dialog[None]):
 
     @on(AnswerField.Entered)
     def _entered(self, event: AnswerField.Entered) -> None:
-        if not event.text or self._asking:
+        named = split(event.text)
+        question = named[1] if named and named[0] in _ITSELF else event.text
+        if not question or self._asking:
             return
-        if (price := self._price(event.text)) is not None:
+        if (price := self._price(question)) is not None:
             self._put("")
-            self.ask(event.text, price)
+            self.ask(question, price)
 
     def ask(self, question: str, price: SidePrice) -> None:
         """Ask, and show the answer as it comes."""

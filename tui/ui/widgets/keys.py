@@ -158,7 +158,7 @@ SCREEN_KEYS = (
     _own("jobs", "app.command('jobs')", "F6", "background commands"),
     _own("desk", "app.command('desk')", "F7", "desk: all sessions, live"),
     _own("timeline", "app.command('timeline')", "F9", "the session in time"),
-    _own("side_question", "app.command('btw')", "Alt+Q", "ask on the side; the work goes on"),
+    _own("side_question", "app.command('btw')", "Alt+Q, Ctrl+]", "ask on the side; the work goes on"),
     _own("tasks", "app.command('tasks')", "Ctrl+T", "tasks in this folder"),
     _own("suspend", "app.suspend_process", "", ""),  # explained with the prompt
 )
@@ -234,7 +234,7 @@ SIDE_KEYS = (
     Key("enter", "", "Enter", "ask; the next question knows the ones before"),
     Key("pageup,pagedown", "", "PgUp, PgDn", "scroll the answers"),
     Key("tab", "app.focus_next", "Tab", "to the answers and back"),
-    Key("alt+c,y", "copy_answer", "Alt+C, y", "copy the last answer (y: in the answers)"),
+    Key("y", "copy_answer", "y", "in the answers: copy the last one"),
     Key("escape", "leave", "Esc", "stop the answer; close"),
 )
 
