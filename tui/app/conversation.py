@@ -180,6 +180,7 @@ class Conversation:
             agent.watch(self._show_aside)
             agent.count_tokens()
             agent.title_session()
+            agent.models.keep_cache_warm()
         finally:
             self.opening = False
             self.frontend.ended()

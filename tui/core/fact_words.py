@@ -202,6 +202,11 @@ def words(fact: Told, now: datetime | None = None) -> Sentence | None:  # noqa: 
             return Sentence(f"Checking the summary with {model}.")
         case facts.ExamFinished():
             return _exam(fact)
+        case facts.CacheWarmed(times, usd, until):
+            at = moment_of(until)
+            kept = f", until {_moment(at, now)}" if at else ""
+            text = f"Cache kept warm {times}× in this pause: {money(usd)} so far{kept}."
+            return Sentence(text)
         case facts.SideQuestion():
             return _side_question(fact)
         case facts.Rewound():

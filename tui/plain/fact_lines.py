@@ -70,6 +70,8 @@ def lines(event: Fact, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - o
             return of_a_wait(event, datetime.now(UTC))
         case facts.RepairApplied() | facts.ExamFinished():
             return _in_full(event)
+        case facts.CacheWarmed(times) if times > 1:
+            return []  # said at the first time; /usage has the sum
         case facts.SideQuestion():
             return _side_question(event)
         case facts.ContextFiles():

@@ -73,6 +73,8 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     title        title, model, usage            the last two where a model wrote it
     side_question    question, answer, outcome, model, server, usage, n, seconds, problem, refused,
                  estimated, cost_usd, cache     asked beside the conversation, in no request
+    cache_warmed times, total_usd, until, model, usage, cost_usd, server, seconds, cache
+                                                the cache was read again in a pause
     rewind       target, left, checkpoint, prompts, files_stay
                                                 begins a branch before `target`, or without one goes
                                                 on with another; `left` ends the one before, which
@@ -184,11 +186,17 @@ BATCH: Final = "batch"
 """The field of an answer that came with a message batch, at half the price: the batch's id."""
 
 COSTLY: Final = frozenset(
-    {"assistant", "compaction", "exam", "memory", "side_question", "title", "unused"}
+    {
+        *("assistant", "cache_warmed", "compaction", "exam", "memory", "side_question", "title"),
+        "unused",
+    }
 )
 """The types of the records with the usage of an answer that was paid for."""
 
-BESIDE: Final = frozenset({"side_question"})
+WARMED: Final = "cache_warmed"
+"""The type of the records of requests that only kept the cache."""
+
+BESIDE: Final = frozenset({"side_question", WARMED})
 """The types of the records of requests beside the conversation that begin as its last one did."""
 
 SUB_AGENT: Final = "sub_agent"

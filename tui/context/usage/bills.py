@@ -16,7 +16,13 @@ from tui.provider.prices import ModelPrice, price_of
 from tui.session.records import BATCH, COSTLY, SUB_AGENT, Record
 
 Purpose: TypeAlias = Literal[
-    "answers", "summaries", "memory notes", "titles", "side questions", "sub-agents"
+    "answers",
+    "summaries",
+    "memory notes",
+    "titles",
+    "side questions",
+    "cache kept warm",
+    "sub-agents",
 ]
 
 BILLED: Final = frozenset({*COSTLY, SUB_AGENT})
@@ -30,6 +36,7 @@ _PURPOSES: Final[Mapping[str, Purpose]] = {
     "memory": "memory notes",
     "title": "titles",
     "side_question": "side questions",
+    "cache_warmed": "cache kept warm",
 }
 
 

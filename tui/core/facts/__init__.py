@@ -62,6 +62,7 @@ from tui.core.facts.context import (
 )
 from tui.core.facts.conversation import (
     AssistantMessage,
+    CacheWarmed,
     CallsMentioned,
     Debug,
     DirectivesChanged,
@@ -117,6 +118,7 @@ __all__ = [
     "AnswerUnused",
     "AssistantMessage",
     "BreakBilled",
+    "CacheWarmed",
     "CallBegan",
     "CallsMentioned",
     "CheckpointTaken",
@@ -260,6 +262,7 @@ Fact: TypeAlias = (
     | QueueChanged
     | TitleChanged
     | SideQuestion
+    | CacheWarmed
     | StorageChanged
     | RepairApplied
     | Notice

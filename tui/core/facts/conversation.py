@@ -197,6 +197,23 @@ class SideQuestion(DurableFact, frozen=True, tag="side_question"):
     cache: Kept[dict[str, Any]] = field(default_factory=dict[str, Any])
 
 
+class CacheWarmed(DurableFact, frozen=True, tag="cache_warmed"):
+    """A request of one token kept the server's cache over a pause: for the time `times` in it, with
+    a `total_usd` of all of them, so that it is kept `until` then (ISO 8601)."""
+
+    written = "times total_usd until model usage cost_usd server seconds cache"
+
+    times: int
+    total_usd: float
+    until: str
+    model: str
+    usage: Usage
+    cost_usd: float | None = None
+    server: Kept[str] = ""
+    seconds: Kept[float] = 0.0
+    cache: Kept[dict[str, Any]] = field(default_factory=dict[str, Any])
+
+
 class StorageChanged(WireFact, frozen=True, tag="storage_changed"):
     """Everything so far is on disk, or not: then `detail` says what is wrong."""
 

@@ -158,7 +158,9 @@ SCREEN_KEYS = (
     _own("jobs", "app.command('jobs')", "F6", "background commands"),
     _own("desk", "app.command('desk')", "F7", "desk: all sessions, live"),
     _own("timeline", "app.command('timeline')", "F9", "the session in time"),
-    _own("side_question", "app.command('btw')", "Alt+Q, Ctrl+]", "ask on the side; the work goes on"),
+    _own(
+        "side_question", "app.command('btw')", "Alt+Q, Ctrl+]", "ask on the side; the work goes on"
+    ),
     _own("tasks", "app.command('tasks')", "Ctrl+T", "tasks in this folder"),
     _own("suspend", "app.suspend_process", "", ""),  # explained with the prompt
 )
