@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tui
 from tests.agent.test_side_questions import LONG, turn
 from tests.support.agents import make_agent
 from tests.support.clock import PATIENCE_S, ManualClock
@@ -22,11 +23,15 @@ from tui.core.config import Cache, Config
 from tui.core.fact_words import words
 from tui.core.facts import CacheWarmed, Fact, Notice
 from tui.core.retold import retold
+from tui.permissions.gate import RulesOnly
+from tui.permissions.types import Answer, Call, Decision
 from tui.provider import catalogue
 from tui.provider.anthropic import AnthropicProvider
+from tui.provider.prices import CacheLife, price_of
 from tui.session.records import Record
 
 MINUTE = 60.0
+WRITE = {"path": "x", "content": "x"}
 
 
 class Pause:
@@ -46,6 +51,10 @@ class Pause:
                 if len(self.warmed) + len(self.notices) >= len(self.asked):
                     break
                 await asyncio.sleep(0.001)
+
+    @property
+    def records(self) -> Sequence[Record]:
+        return self.agent.session.records
 
     @property
     def asked(self) -> list[Json]:
@@ -163,3 +172,58 @@ async def test_a_machine_that_slept_writes_nothing_again(tmp_path: Path) -> None
         pause.clock.advance(3600)
         await pause.lasts(10)
         assert not pause.asked
+
+
+class Away(RulesOnly):
+    """Answers when the person is back."""
+
+    def __init__(self) -> None:
+        self.back = asyncio.Event()
+
+    async def ask(self, call: Call, decision: Decision) -> Answer:
+        del call, decision
+        await self.back.wait()
+        return Answer("no")
+
+
+async def test_it_is_kept_while_a_call_waits_and_the_turn_goes_on_as_before(tmp_path: Path) -> None:
+    away = Away()
+    touch: Json = {"text": "I touch.", "tools": [{"name": "write_file", "input": WRITE}]}
+    turns = [touch, *short(2), {"text": "Then not."}]
+    async with paused(tmp_path, *turns, approver=away) as pause:
+        running = asyncio.create_task(turn(pause.agent, "Touch it."))
+        await pause.server.post(2)
+        for _ in range(10_000):
+            if any(one.type == "assistant" and "touch" in str(one.data) for one in pause.records):
+                break
+            await asyncio.sleep(0.001)
+        await pause.lasts(9.5)
+        assert len(pause.asked) == len(pause.warmed) == 2
+        away.back.set()
+        await asyncio.wait_for(running, PATIENCE_S)
+        assert not any(one.type == "break" for one in pause.records)
+        last = [one for one in pause.records if one.type == "assistant"][-1]
+        assert last.data["usage"]["cache_read_input_tokens"] > 3000
+
+
+@pytest.mark.parametrize(
+    ("model", "life", "named"),
+    [
+        ("claude-sonnet-5-5", "5m", "5 minutes"),
+        ("claude-sonnet-5-5", "1h", "an hour"),
+        ("claude-opus-5-5", "5m", "5 minutes"),
+        ("claude-fable-5-1", "5m", "5 minutes"),
+        ("claude-sonnet-4-6", "5m", "5 minutes"),
+    ],
+)
+def test_the_manual_has_the_figures_of_the_price_table(
+    model: str, life: CacheLife, named: str
+) -> None:
+    price, size = price_of(model, {}), 200_000
+    assert price is not None
+    read, again = price.forecast(read=size), price.forecast(written=size, life=life)
+    times = 0
+    while (times + 1) * price.forecast(read=size, output=1) < again - read:
+        times += 1
+    row = f"| {model}, {named} | ${read:.2f} | ${again:.2f} | {times}, for "
+    assert row in (Path(tui.__file__).parent / "manual" / "context.md").read_text()

@@ -45,7 +45,7 @@ _ACTIVE: Final = frozenset({REQUEST, "side_question"})
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class IdlePeriod:
     """The time since the conversation asked anything: its start (seconds), how often the cache was
     read again since, the cost of that, and the tokens that were read. What the first of them wrote
     is no cost of the pause: the next prompt would have written it."""
@@ -86,23 +86,23 @@ class CacheWarmer:
                 log.exception("the cache wasn't kept warm")
                 self._failed_at = self._pause().begun
 
-    def _pause(self) -> Pause:
+    def _pause(self) -> IdlePeriod:
         times, usd, read = 0, 0.0, 0
         for record in reversed(self._ctx.records):
             if record.type in _ACTIVE:
                 begun = moment_of(record.time)
-                return Pause(begun.timestamp() if begun else 0.0, times, usd, read)
+                return IdlePeriod(begun.timestamp() if begun else 0.0, times, usd, read)
             if record.type == WARMED:
                 times += 1
                 cost = record.data.get("cost_usd")
                 usd += cost if isinstance(cost, int | float) else 0.0
                 read += Usage.from_json(record.data.get("usage")).cache_read_input_tokens
-        return Pause(0.0)
+        return IdlePeriod(0.0)
 
-    def _due(self) -> tuple[Pause, AsideRequest] | None:
+    def _due(self) -> tuple[IdlePeriod, AsideRequest] | None:
         """The pause, and the request that is due in it; None where none is."""
         ctx, now = self._ctx, self._ctx.clock.now().timestamp()
-        if ctx.session.read_only or self._under_way() or ctx.price is None:
+        if ctx.session.read_only or self._is_asking() or ctx.price is None:
             return None
         cached = self._requests.sent.cached(ctx.link.model)
         if cached.last is None or not 0 <= cached.last.until - now <= MARGIN_S:
@@ -117,12 +117,12 @@ class CacheWarmer:
             return None
         return pause, asked
 
-    def _under_way(self) -> bool:
+    def _is_asking(self) -> bool:
         """True while a request of the conversation is on its way, which renews the cache itself. A
         turn that waits for its calls has none."""
         return self._ctx.events.busy and not open_calls(self._ctx.records)
 
-    def _pays(self, pause: Pause, asked: AsideRequest) -> bool:
+    def _pays(self, pause: IdlePeriod, asked: AsideRequest) -> bool:
         """True if all reads of this pause, the next one included, cost less than to write once what
         they read."""
         due, price = asked.forecast, self._ctx.price
@@ -142,7 +142,7 @@ class CacheWarmer:
             return True
         return False
 
-    async def _read(self, pause: Pause, asked: AsideRequest) -> None:
+    async def _read(self, pause: IdlePeriod, asked: AsideRequest) -> None:
         begun = self._ctx.clock.monotonic()
         try:
             async with asyncio.timeout(PATIENCE_S):
@@ -168,7 +168,7 @@ class CacheWarmer:
         raise ProviderError("stream_broken", "The answer ended early.")
 
     async def _record(
-        self, pause: Pause, asked: AsideRequest, usage: Usage, seconds: float
+        self, pause: IdlePeriod, asked: AsideRequest, usage: Usage, seconds: float
     ) -> None:
         ctx = self._ctx
         spent = Spent.on(usage, ctx.price_of(asked.request.model))

@@ -20,8 +20,8 @@ from tui.ui.widgets.dialog import Dialog
 from tui.ui.widgets.prompt import Prompt
 
 COMMANDS_PROMISED = (
-    "/help /new(/clear) /resume(/sessions) /rename /fork /rewind(/undo) /export /copy /compact"
-    " /uncompact /context /btw(/side) /output /prune /pin /memory /status /usage(/cost) /model /retry /think"
+    "/help /new(/clear) /resume(/sessions) /rename /fork /rewind(/undo) /export /copy /btw(/side) /compact"
+    " /uncompact /context /output /prune /pin /memory /status /usage(/cost) /model /retry /think"
     " /effort /verbose /elevated /plan /todos /permissions /add-dir /mcp /theme /config /diff /init"
     " /tasks /repair /vim /doctor /tour /drill /quit(/exit)"
 )
