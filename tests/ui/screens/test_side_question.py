@@ -24,7 +24,7 @@ from tui.ui.app import HoldfastApp
 from tui.ui.screens.side_question import SideQuestionScreen
 from tui.ui.widgets.answer_field import AnswerField
 from tui.ui.widgets.approval import ApprovalModal
-from tui.ui.widgets.conversation.items import AssistantItem, Item, NoticeItem, UserItem
+from tui.ui.widgets.conversation.items import AssistantItem, NoticeItem, UserItem
 
 USED = Usage(40, 60, 0, 41_200)
 CHEAP, COLD = SidePrice("m", 41_240, 41_200, 0.0048), SidePrice("m", 41_240, 0, 0.11)
@@ -95,7 +95,7 @@ def dialog(app: HoldfastApp) -> SideQuestionScreen:
     return next(one for one in app.screen_stack if isinstance(one, SideQuestionScreen))
 
 
-def shown(app: HoldfastApp, kind: type[Item]) -> list[Any]:
+def shown(app: HoldfastApp, kind: type[UserItem | AssistantItem | NoticeItem]) -> list[str]:
     return [item.text for item in dialog(app).view.items if isinstance(item, kind)]
 
 

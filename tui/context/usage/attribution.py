@@ -73,6 +73,8 @@ _SIDE: Final[Mapping[str, Kind]] = {
     "summaries": "writing summaries",
     "memory notes": "writing memory notes",
     "titles": "writing titles",
+    "side questions": "side questions",
+    "cache kept warm": "keeping the cache",
     "sub-agents": "sub-agents",
 }
 

@@ -56,6 +56,8 @@ Kind: TypeAlias = Literal[
     "writing summaries",
     "writing memory notes",
     "writing titles",
+    "side questions",
+    "keeping the cache",
     "searches",
     "not recorded",
 ]
