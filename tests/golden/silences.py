@@ -144,6 +144,7 @@ PLAIN_RESUMED: Final[Reasons] = {
             *("error", "failover", "feature", "goal", "hook", "intent", "interrupt"),
             *("job_ended", "mcp", "note", "parked", "permission", "pin", "recovery", "repair"),
             *("retry", "rewind", "tool_result", "directive", "notice", "reload", "profile"),
+            *("side_question", "cache_warmed"),
         ),
         _RESUMED_PLAIN,
     ),

@@ -157,6 +157,15 @@ def _records() -> list[tuple[str, Json]]:
             "tokens": 5, "thoughts": 1, "cost_usd": 0.1, "request_id": "r", "back": ["5"],
         }),
         ("unused", {**model, "usage": _USAGE, "reason": "it isn't smaller"}),
+        ("cache_warmed", {
+            "times": 2, "total_usd": 0.2, "until": _TIME, **model, "usage": _USAGE,
+            "cost_usd": 0.1, "server": "api", "seconds": 0.5, "cache": {"kept": []},
+        }),
+        ("side_question", {
+            "question": "why?", "answer": "so", "outcome": "answered", **model, "server": "api",
+            "usage": _USAGE, "n": 1, "seconds": 1.5, "problem": "cut", "refused": ["read_file"],
+            "estimated": True, "cost_usd": 0.1, "cache": {"kept": [], "life": "5m"},
+        }),
         ("break_billed", {
             "reason": "mask", "by": "person", "n": 1, "tokens": 5, "thoughts": 1, "cost_usd": 0.1,
             "billed_usd": 0.2,

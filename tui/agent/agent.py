@@ -54,6 +54,7 @@ from tui.tools.task import SubAgentTool
 
 if TYPE_CHECKING:
     from tui.agent.goal import AgentGoal
+    from tui.agent.side_questions import SideQuestions
     from tui.agent.span_export import SpanExport
     from tui.tools.lsp import Checker
 
@@ -107,6 +108,7 @@ class Agent:
         self.permissions = AgentPermissions(ctx)
         self.spans: SpanExport | None = None
         """What sends spans to the person's collector, where that is switched on."""
+        self._side_questions: SideQuestions | None = None
         self._sweeping: asyncio.Task[None] | None = None
         self._closing = threading.Event()
 
@@ -167,6 +169,14 @@ class Agent:
     def spending(self) -> SessionCost:
         """The cost of the whole session, earlier runs included, and of its last prompt."""
         return self._ctx.spent()
+
+    @property
+    def side_questions(self) -> SideQuestions:
+        """What the person asks beside the conversation, also while a turn runs."""
+        from tui.agent.side_questions import SideQuestions  # noqa: PLC0415 - on demand
+
+        self._side_questions = self._side_questions or SideQuestions(self._ctx, self._requests)
+        return self._side_questions
 
     @property
     def queue(self) -> tuple[str, ...]:
@@ -348,6 +358,8 @@ class Agent:
         if self.session.lost:  # what runs belongs to whoever took the session over
             await self.leave()
         self._titles.close()
+        if self._side_questions is not None:
+            await self._side_questions.close()
         await ctx.events.close()
         try:
             if ctx.parent is None:

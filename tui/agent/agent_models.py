@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.directive_state import DirectiveState
@@ -23,6 +24,9 @@ from tui.core.facts import Fact
 from tui.provider.base import ModelInfo, Provider
 from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl
+
+if TYPE_CHECKING:
+    from tui.agent.warm_cache import CacheWarmer
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +52,10 @@ class AgentModels:
     _deferred: DeferredRetry
     _counter: TokenCounter
     _loading: asyncio.Task[None] | None = field(init=False)
+    _warmer: CacheWarmer | None = field(init=False)
 
     def __post_init__(self) -> None:
-        self._loading = None
+        self._loading = self._warmer = None
         self._ctx.link.provider = self._with_fallbacks(self._ctx.link.provider)
 
     def load(self) -> None:
@@ -64,7 +69,18 @@ class AgentModels:
         if self._loading is not None:
             await asyncio.wait([self._loading])
 
+    def keep_cache_warm(self) -> None:
+        """Keep the server's cache over pauses, where the setting says so and it pays, until
+        `close`."""
+        if self._ctx.config.cache.keep_warm and self._warmer is None:
+            from tui.agent.warm_cache import CacheWarmer  # noqa: PLC0415 - on demand
+
+            self._warmer = CacheWarmer(self._ctx, self._requests)
+            self._warmer.begin()
+
     def close(self) -> None:
+        if self._warmer is not None:
+            self._warmer.close()
         if self._loading is not None:
             self._loading.cancel()
             self._loading = None

@@ -181,6 +181,7 @@ class Conversation:
             agent.watch(self._show_aside)
             agent.count_tokens()
             agent.title_session()
+            agent.models.keep_cache_warm()
         finally:
             self.opening = False
             self.frontend.ended()
@@ -440,8 +441,9 @@ class Conversation:
             signing.cancel()
 
     def cancel(self) -> bool:
-        """Stop what runs. False when nothing did."""
-        return self._work.stop(self.agent)
+        """Stop what runs; a side question only where nothing else does. False when nothing did."""
+        stopped = self._work.stop(self.agent)
+        return stopped or (self.agent is not None and self.agent.side_questions.stop())
 
     async def at_rest(self) -> None:
         """Wait until what runs now is over, however it ends."""

@@ -17,7 +17,7 @@ from tui.context.cache_cost import LIFE_S, LONG_LIFE_S
 from tui.context.request_trail import CACHE, Prefix, RequestPrefixes
 from tui.core.dataclass import dataclass, field
 from tui.core.messages import Usage, list_of, object_of
-from tui.session.records import Record
+from tui.session.records import BESIDE, Record
 from tui.session.request_numbers import REQUEST
 from tui.tokens import estimate
 
@@ -140,12 +140,14 @@ class CachedPrefixes:
 
     def _take(self, request: Record, usage: Usage) -> None:
         tokens = usage.cache_read_input_tokens + usage.cache_creation_input_tokens
-        kept = list_of(object_of(request.data.get(CACHE)).get("kept"))
+        cache = object_of(request.data.get(CACHE))
+        kept = list_of(cache.get("kept"))
         prefixes = [prefix for one in kept if (prefix := Prefix.of_json(one))]
         if not tokens or usage.context_tokens:  # which are sums of rounds
             return
-        long = usage.ephemeral_1h_input_tokens or request.data.get("cache_life") == "1h"
-        until = _seconds(request.time) + (LONG_LIFE_S if long else LIFE_S)
+        life = request.data.get("cache_life") or cache.get("life")
+        long = usage.ephemeral_1h_input_tokens or life == "1h"
+        until = _begun(request) + (LONG_LIFE_S if long else LIFE_S)
         self.unnamed_until = 0.0 if prefixes else until
         if not prefixes:
             return
@@ -229,16 +231,26 @@ def _blocks(entry: CachedPrefix) -> int:
 
 
 def _answered(records: Sequence[Record], model: str, server: str) -> Iterator[tuple[Record, Usage]]:
-    """Yield the requests to a model with the usage of their answers."""
+    """Yield the requests to a model with the usage of their answers; one beside the conversation
+    has both in its own record."""
     asked: Record | None = None
     for record in records:
         data = record.data
+        same = data.get("model") == model and data.get("server") == server
         if record.type == REQUEST:
-            same = data.get("model") == model and data.get("server") == server
             asked = record if same else None
+        elif record.type in BESIDE and same:
+            yield record, Usage.from_json(data.get("usage"))
         elif record.type == "assistant" and asked is not None and data.get("model") == model:
             yield asked, Usage.from_json(data.get("usage"))
             asked = None
+
+
+def _begun(request: Record) -> float:
+    """The time at which a request was sent; the record of one beside the conversation came with its
+    answer."""
+    took = request.data.get("seconds") if request.type in BESIDE else 0
+    return _seconds(request.time) - (took if isinstance(took, int | float) else 0.0)
 
 
 def _seconds(time: str) -> float:

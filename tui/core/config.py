@@ -182,6 +182,11 @@ class Cache(_Section, frozen=True, kw_only=True):
         "5m: five minutes; writing costs 1.25 × the input price",
         "1h: an hour; writing costs 2 × the input price",
     ] = "auto"
+    keep_warm: Annotated[
+        NotNegative,
+        "Keep over pauses: Minutes of a pause in which the cache is read again, if it pays.",
+        "0: never",
+    ] = 0
 
 
 class Prune(_Section, frozen=True, kw_only=True):

@@ -36,6 +36,8 @@ Level: TypeAlias = Literal["info", "success", "warning", "error"]
 
 _HEADERS: Final = 3
 """Unanswered questions that a sentence names; the others are counted."""
+_ASKED_CHARS: Final = 160
+"""Maximum characters of a side question in its first line."""
 _HOOK_CHARS: Final = 300
 """Maximum characters that a sentence repeats of a hook's output."""
 _HOOK_NAME: Final = 160
@@ -209,6 +211,13 @@ def words(fact: Told, now: datetime | None = None) -> Sentence | None:  # noqa: 
             return Sentence(f"Checking the summary with {model}.")
         case facts.ExamFinished():
             return _exam(fact)
+        case facts.CacheWarmed(times, usd, until):
+            at = moment_of(until)
+            kept = f", until {_moment(at, now)}" if at else ""
+            text = f"Cache kept warm {times}× in this pause: {money(usd)} so far{kept}."
+            return Sentence(text)
+        case facts.SideQuestion():
+            return _side_question(fact)
         case facts.Rewound():
             return _rewound(fact)
         case facts.Pruned(results, saved):
@@ -473,6 +482,38 @@ def _option(fact: facts.GoalChanged) -> str:
     if fact.spent_s >= fact.seconds:
         return f" --for {round(2 * fact.seconds / 60)}m"
     return f" --rounds {2 * fact.rounds}"
+
+
+def _side_question(fact: facts.SideQuestion) -> Sentence:
+    """Say what was asked and what it cost; the answer is below."""
+    asked = one_line(fact.question)
+    short = _cut(asked, _ASKED_CHARS)
+    head = {"stopped": "Side question, stopped", "failed": "Side question, not answered"}
+    figures = side_figures(fact)
+    text = f"{head.get(fact.outcome, 'Side question')}: {short}{f' · {figures}' if figures else ''}"
+    whole = fact.question if short != fact.question.strip() else ""
+    detail = "\n\n".join(filter(None, (whole, fact.answer.strip(), side_note(fact))))
+    return Sentence(text, "warning" if fact.outcome == "failed" else "info", detail, open=True)
+
+
+def side_figures(fact: facts.SideQuestion) -> str:
+    """Return what a side question read, the share of it that came from the cache, and its cost; ""
+    where nothing was sent."""
+    usage = fact.usage
+    if not usage.prompt_tokens:
+        return ""
+    share = 100 * usage.cache_read_input_tokens // usage.prompt_tokens
+    about = "≈ " if fact.estimated else ""
+    usd = [f"{about}{money(fact.cost_usd)}"] if fact.cost_usd is not None else []
+    parts = [f"{about}{tokens(usage.prompt_tokens)} tokens", f"{share} % from the cache", *usd]
+    return ", ".join(parts)
+
+
+def side_note(fact: facts.SideQuestion) -> str:
+    """Return what else there is to say of the answer to a side question; "" for nothing."""
+    names = ", ".join(dict.fromkeys(fact.refused))
+    refused = f"It called {names}, which didn't run: a side question has no tools." if names else ""
+    return " ".join(filter(None, (_ended(fact.problem) if fact.problem else "", refused)))
 
 
 def _rewound(fact: facts.Rewound) -> Sentence:

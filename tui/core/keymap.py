@@ -39,6 +39,7 @@ DEFAULT_KEYS: Final[Keymap] = {
     "jobs": ("f6",),
     "desk": ("f7",),
     "timeline": ("f9",),
+    "side_question": ("alt+q", "ctrl+right_square_bracket"),
     "to_background": ("ctrl+b",),
     "fold_tools": ("ctrl+o",),
     "tasks": ("ctrl+t",),

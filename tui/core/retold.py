@@ -28,6 +28,8 @@ class Recorded(Protocol):
     def data(self) -> dict[str, Any]: ...
 
 
+WARMED: Final = "cache_warmed"
+
 R = TypeVar("R", bound=Recorded)
 
 
@@ -41,6 +43,10 @@ def retold(records: Sequence[R]) -> Iterator[tuple[R, Told | None]]:
             yield record, facts.Pruned(run, 0)
             yield from ((one, None) for one in records[place + 1 : place + run])
             place += run
+            continue
+        if [one.type for one in records[place : place + 2]] == [WARMED, WARMED]:
+            yield record, None  # the last of a pause tells of all
+            place += 1
             continue
         make = _FACTS.get(record.type)
         yield record, make(record.data) if make else None

@@ -12,7 +12,7 @@ from math import floor
 
 from tui.core import facts
 from tui.core.errors import words as class_in_words
-from tui.core.fact_words import Sentence, acknowledgement, fact_lines, words
+from tui.core.fact_words import Sentence, acknowledgement, fact_lines, side_note, words
 from tui.core.facts import Fact
 from tui.core.formatting import money, plural
 from tui.plain.markdown_to_speech import read
@@ -72,6 +72,10 @@ def lines(event: Fact, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - o
             return of_a_wait(event, datetime.now(UTC))
         case facts.RepairApplied() | facts.ExamFinished():
             return _in_full(event)
+        case facts.CacheWarmed(times) if times > 1:
+            return []  # said at the first time; /usage has the sum
+        case facts.SideQuestion():
+            return _side_question(event)
         case facts.ContextFiles():
             return [sentence(line) for line in fact_lines(event)]
         case _:
@@ -89,6 +93,14 @@ def sentence_lines(said: Sentence | None, *more: str) -> list[str]:
 def of_a_wait(event: Fact, now: datetime) -> list[str]:
     """Say why nothing comes for a while."""
     return sentence_lines(words(event, now), "Ctrl+C stops")
+
+
+def _side_question(event: facts.SideQuestion) -> list[str]:
+    """Say what came of a side question, and the answer as the model's others are said."""
+    wording = words(event)
+    said = [sentence(wording.text)] if wording else []
+    said += labelled("Holdfast, aside", read(event.answer, numbered=False))
+    return [*said, sentence(note)] if (note := side_note(event)) else said
 
 
 def _in_full(event: facts.RepairApplied | facts.ExamFinished) -> list[str]:

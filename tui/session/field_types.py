@@ -206,6 +206,20 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
     },
     "pin": {"target": _text, "pinned": _flag},
     "mcp": {"off": _values(_list_of(_text))},
+    "cache_warmed": {
+        **_each("until model server", _text),
+        **_each("seconds cost_usd total_usd", _number),
+        **_each("usage cache", _object),
+        "times": _whole,
+    },
+    "side_question": {
+        **_each("question answer outcome model server problem", _text),
+        **_each("seconds cost_usd", _number),
+        **_each("usage cache", _object),
+        "n": _whole,
+        "refused": _list_of(_text),
+        "estimated": _flag,
+    },
     "title": {**_each("title model", _text), "usage": _USAGE},
     "rewind": {
         **_each("target left checkpoint", _text),

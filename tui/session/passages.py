@@ -182,6 +182,7 @@ _SIMPLE: Final[Mapping[str, tuple[tuple[Kind, str], ...]]] = {
     "goal": (("note", "goal"), ("note", "why")),
     "notice": (("note", "text"),),
     "error": (("note", "message"),),
+    "side_question": (("prompt", "question"), ("answer", "answer")),
 }
 """The fields that are texts, of the records that have no content."""
 

@@ -76,6 +76,10 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     pin          target, pinned                 the last one for a target wins, as of overlays
     mcp          off                            tools of MCP servers that the model does not get
     title        title, model, usage            the last two where a model wrote it
+    side_question    question, answer, outcome, model, server, usage, n, seconds, problem, refused,
+                 estimated, cost_usd, cache     asked beside the conversation, in no request
+    cache_warmed times, total_usd, until, model, usage, cost_usd, server, seconds, cache
+                                                the cache was read again in a pause
     rewind       target, left, checkpoint, prompts, files_stay
                                                 begins a branch before `target`, or without one goes
                                                 on with another; `left` ends the one before, which
@@ -197,8 +201,19 @@ PROGRAM: Final = "program"
 BATCH: Final = "batch"
 """The field of an answer that came with a message batch, at half the price: the batch's id."""
 
-COSTLY: Final = frozenset({"assistant", "compaction", "exam", GOAL, "memory", "title", "unused"})
+COSTLY: Final = frozenset(
+    {
+        *("assistant", "cache_warmed", "compaction", "exam", GOAL, "memory", "side_question"),
+        *("title", "unused"),
+    }
+)
 """The types of the records with the usage of an answer that was paid for."""
+
+WARMED: Final = "cache_warmed"
+"""The type of the records of requests that only kept the cache."""
+
+BESIDE: Final = frozenset({"side_question", WARMED})
+"""The types of the records of requests beside the conversation that begin as its last one did."""
 
 SUB_AGENT: Final = "sub_agent"
 """The type of the records that say which sub-agents worked for a session."""

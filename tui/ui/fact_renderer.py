@@ -66,6 +66,7 @@ class FactRenderer:
         self._calls = ToolCalls(chat, result)
         self._prompted = False
         self._measured: facts.ContextMeasured | None = None
+        self._warmed: NoticeItem | None = None
         self._attempt: Item | None = None  # failed; added once the banner no longer shows it
 
     @property
@@ -219,6 +220,8 @@ class FactRenderer:
             case facts.FilesChanged(files):
                 self._calls.outdate(files)
                 self._tell(event)
+            case facts.CacheWarmed():
+                self._warm(event)
             case facts.TurnFinished(outcome):
                 self._end(outcome)
             case facts.QueueChanged() | facts.TitleChanged():
@@ -232,6 +235,18 @@ class FactRenderer:
             self._chat.add(item, at_start=NoticeText(item.text, item.kind, item.hint))
         elif item:
             self._chat.add(item)
+
+    def _warm(self, event: facts.CacheWarmed) -> None:
+        """Say how often the cache was read again: one line for a pause."""
+        item, last = record_items.fact_item(event, self._chat.clock.now()), self._warmed
+        if not isinstance(item, NoticeItem):
+            return
+        if event.times > 1 and last is not None and self._chat.conversation.newest is last:
+            last.text = item.text
+            self._chat.conversation.changed(last)
+        else:
+            self._chat.add(item)
+            self._warmed = item
 
     def _park(self, event: facts.Parked) -> None:
         """Show that every model is limited; the turn continues by itself."""

@@ -35,7 +35,7 @@ def test_what_is_said_is_one_line_that_names_something_to_do() -> None:
         assert text.endswith(".")
 
 
-@pytest.mark.parametrize("typed", ["/btw why", "/release-notes", "/stop"])
+@pytest.mark.parametrize("typed", ["/recap now", "/release-notes", "/stop"])
 async def test_a_command_that_there_is_not_stays_in_the_prompt(typed: str) -> None:
     world = World()
     async with running(world) as (app, pilot):

@@ -77,6 +77,8 @@ COMMANDS: dict[str, Seen] = {
     "compact": says("Nothing to compact"),
     "uncompact": reports("Nothing to undo: the context isn't compacted."),
     "context": shows("ContextScreen"),
+    "btw": says("There is no conversation to ask about yet."),
+    "side": says("There is no conversation to ask about yet."),
     "output": lambda app, _: not app.chat.has_class("-side-closed"),
     "prune": says("No old result"),
     "pin": says("No tool call here to pin"),

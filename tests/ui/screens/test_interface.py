@@ -23,7 +23,7 @@ COMMANDS_PROMISED = (
     "/help /new(/clear) /resume(/sessions) /rename /fork /rewind(/undo) /export /copy /compact"
     " /uncompact /context /output /prune /pin /memory /status /usage(/cost) /model /retry /think"
     " /effort /verbose /elevated /plan /todos /permissions /add-dir /mcp /theme /config /diff /init"
-    " /tasks /repair /vim /doctor /tour /drill /quit(/exit)"
+    " /btw(/side) /tasks /repair /vim /doctor /tour /drill /quit(/exit)"
 )
 SHOWN = (
     "Enter", "Shift+Enter, Ctrl+J", "Esc", "Esc Esc", "Ctrl+C", "Ctrl+D", "Ctrl+Z", "Shift+Tab",

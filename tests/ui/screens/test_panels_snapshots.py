@@ -32,6 +32,7 @@ from tests.ui.screens.pictures import (
 )
 from tests.ui.screens.test_mcp import AsksToSignIn, Vault, nothing, servers
 from tests.ui.screens.test_recovery import ROWS
+from tests.ui.screens.test_side_question import Asked
 from tests.ui.screens.test_sub_agents import child_records
 from tui.agent.agent_jobs import AgentJobs
 from tui.agent.background_jobs import OwnedJob
@@ -71,6 +72,7 @@ from tui.ui.screens.read_screen import FileScreen, ReadScreen
 from tui.ui.screens.read_session import ReadSessionScreen, RecordedConversation
 from tui.ui.screens.reports import DiffScreen, DoctorScreen
 from tui.ui.screens.settings import ChoicesScreen
+from tui.ui.screens.side_question import SideQuestionScreen
 from tui.ui.screens.sub_agents import AgentsScreen, SubAgentScreen
 from tui.ui.screens.usage import UsageScreen
 from tui.ui.screens.why import WhyScreen
@@ -588,7 +590,27 @@ def spent(*pressed: str) -> Callable[[Stage], Shot]:
     return shot
 
 
+def asked_aside(stage: Stage) -> Shot:
+    """A side question with its answer, and the next one begun."""
+    asked = Asked()
+
+    async def ask(pilot: Pilot[None]) -> None:
+        app = cast("HoldfastApp", pilot.app)
+        await until(pilot, lambda: session_open(app))
+        agent: Any = SimpleNamespace(side_questions=asked)
+        screen = SideQuestionScreen(app.frontend, agent, "Why is the last item cut off?")
+        await app.push_screen(screen)
+        await until(pilot, lambda: bool(asked.questions))
+        asked.stream("The slice in **calc.py** drops both ends:\n\n```python\nitems[1:-1]\n```\n")
+        asked.end.set()
+        await until(pilot, lambda: screen.field.placeholder == "Ask something else")
+        await pilot.press(*"And", "space", *"where")
+
+    return stage.app(World()), ask
+
+
 PICTURES: Pictures = {
+    "a side question": Picture(SideQuestionScreen, asked_aside),
     "branches": Picture(BranchesScreen, branching),
     "help": Picture(HelpScreen, helped()),
     "end of the help": Picture(HelpScreen, helped("end"), state=True, fresh=True),

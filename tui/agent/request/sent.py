@@ -28,7 +28,7 @@ from tui.core.dataclass import dataclass, field
 from tui.core.facts import Fact
 from tui.core.messages import Usage
 from tui.provider.base import Completed, ModelInfo, Request
-from tui.session.records import Record
+from tui.session.records import BESIDE, Record
 from tui.session.request_numbers import REQUEST
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class SentRequests:
         self._ctx = ctx
         self._trails: dict[str, RequestTrail] = {}
         self._requests, self._answers = RecordIndex({REQUEST}), RecordIndex({"assistant"})
+        self._beside = RecordIndex(BESIDE)
         self._cached: dict[str, tuple[object, CachedPrefixes]] = {}
 
     def supposed(self, ctx: AgentContext) -> SentRequests:
@@ -54,6 +55,7 @@ class SentRequests:
         other._ctx = ctx
         other._trails = {model: trail.supposed() for model, trail in self._trails.items()}
         other._requests, other._answers = self._requests.copy(), self._answers.copy()
+        other._beside = self._beside.copy()
         return other
 
     def all(self) -> Sequence[Record]:
@@ -91,7 +93,8 @@ class SentRequests:
         from tui.context.cached_prefixes import CachedPrefixes  # noqa: PLC0415 - on demand
 
         ctx, records = self._ctx, self._ctx.records
-        last = [r.id for index in (self._requests, self._answers) for r in index.of(records)[-1:]]
+        indexes = self._requests, self._answers, self._beside
+        last = [r.id for index in indexes for r in index.of(records)[-1:]]
         key = last, ctx.link.server, ctx.ledger.ratio, model.cached_from
         known = self._cached.get(model.id)
         if known is None or known[0] != key:

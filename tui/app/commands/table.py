@@ -65,6 +65,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("reload", "reload changed instructions and tools", "commands.context"),
     _command("context", "see the context item by item; hide and pin"),
     _command("recall [WORDS|ADDRESS]", "find what is no longer in the context", "commands.recall"),
+    _command("btw [QUESTION]", "ask on the side; the work goes on", "commands.btw", "side"),
     _command("prune", "leave out old tool results now", "commands.context"),
     _command("pin", "pin/unpin the selected tool result"),
     _command("memory [save|NOTE]", "edit MEMORY.md, or save to it", "commands.context"),
@@ -167,7 +168,6 @@ ELSEWHERE: dict[str, str] = {
 """Names of commands in other agents: understood, and not listed anywhere. A command that the person
 wrote under such a name goes first."""
 
-_ASIDE: Final = "Ask in a fork: /fork leaves this session as it is."
 _CHANGES: Final = "See CHANGELOG.md in Holdfast's repository."
 _EDITORS: Final = "Run holdfast acp in your editor: /help editors."
 _FOLDER: Final = "Start holdfast in that folder, or let the tools use it: /add-dir FOLDER."
@@ -180,7 +180,6 @@ INSTEAD: dict[str, str] = {
     "archive": _TRASH, "delete": _TRASH,
     "auto-mode-setup": "Shift+Tab switches modes; /permissions shows what is allowed.",
     "autocompact": "Set compaction.threshold in /config.",
-    "btw": _ASIDE, "side": _ASIDE,
     "bug": _REPORT, "feedback": _REPORT,
     "cd": _FOLDER,
     "code-review": _REVIEW, "security-review": _REVIEW, "simplify": _REVIEW,

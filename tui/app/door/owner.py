@@ -44,7 +44,9 @@ _DELTAS: Final = (facts.TextDelta, facts.ThinkingDelta, facts.ToolInputDelta)
 """Facts that come in runs, of which the first changes what is done."""
 _QUIET: Final = (facts.ToolOutputChunk, facts.CompactionDelta, facts.Alive)
 """Facts that come in numbers and change nothing of it."""
-_PAID: Final = (facts.RequestPaid, facts.CompactionFinished, facts.SubAgentFinished)
+_PAID: Final = (
+    *(facts.RequestPaid, facts.CompactionFinished, facts.SideQuestion, facts.SubAgentFinished),
+)
 _ENDS: Final = {"done": "done", "interrupted": "stopped", "failed": "failed", "limit": "failed"}
 
 

@@ -37,7 +37,7 @@ from tui.core.messages import (
 )
 from tui.core.retold import retold, retold_lines
 from tui.provider.prices import CacheLife, ModelPrice, price_of
-from tui.session.records import BATCH, Record, is_answer, is_prompt, title_of
+from tui.session.records import BATCH, BESIDE, Record, is_answer, is_prompt, title_of
 from tui.tools.registry import title as call_title
 from tui.tools.registry import words_of
 
@@ -57,11 +57,14 @@ _EDITS: Final = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "edit",
 _ASKS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})
 _COMMANDS: Final = frozenset({"run_command", "Bash", "bash", "shell", "exec_command"})
 _SIDE: Final = {
+    "cache_warmed": "cache kept warm",
     "exam": "exam of a summary",
     "goal": "check of the goal",
     "memory": "notes for MEMORY.md",
+    "side_question": "side question",
     "title": "title",
 }
+_ASIDE: Final = (*_SIDE, "unused")
 _FILES_MAX: Final = 20
 _SAID_CHARS: Final = 200
 _EXPLAIN: Final = frozenset(
@@ -670,6 +673,9 @@ def _aside(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
         return  # so little that the sum of the others stays known
     label = _SIDE.get(record.type, "summary that was not used")
     begun = line.now if record.type == "title" else work.before
+    if record.type in BESIDE:
+        took = data.get("seconds")
+        begun = max(begun, line.now - (float(took) if isinstance(took, int | float) else 0.0))
     step = TimelineStep("aside", begun, line.now, record.time, line.now - begun, label, record.id)
     step.model, step.usd = model, line.pay(model, usage)
     line.bar(line.put(step))
@@ -783,7 +789,7 @@ _HANDLERS: Final[Mapping[str, _Handler]] = {
     "job_ended": _job_ended,
     "compaction": _compaction,
     "uncompaction": _uncompaction,
-    **dict.fromkeys(("exam", "goal", "memory", "title", "unused"), _aside),
+    **dict.fromkeys(_ASIDE, _aside),
     "break": _break,
     "break_billed": _billed,
     "overlay": _overlay,

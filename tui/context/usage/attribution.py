@@ -74,6 +74,8 @@ _SIDE: Final[Mapping[str, Kind]] = {
     "memory notes": "writing memory notes",
     "titles": "writing titles",
     "goal checks": "checking goals",
+    "side questions": "side questions",
+    "cache kept warm": "keeping the cache",
     "sub-agents": "sub-agents",
 }
 

@@ -16,7 +16,14 @@ from tui.provider.prices import ModelPrice, price_of
 from tui.session.records import BATCH, COSTLY, SUB_AGENT, Record
 
 Purpose: TypeAlias = Literal[
-    "answers", "summaries", "memory notes", "titles", "goal checks", "sub-agents"
+    "answers",
+    "summaries",
+    "memory notes",
+    "titles",
+    "goal checks",
+    "side questions",
+    "cache kept warm",
+    "sub-agents",
 ]
 
 BILLED: Final = frozenset({*COSTLY, SUB_AGENT})
@@ -30,6 +37,8 @@ _PURPOSES: Final[Mapping[str, Purpose]] = {
     "memory": "memory notes",
     "title": "titles",
     "goal": "goal checks",
+    "side_question": "side questions",
+    "cache_warmed": "cache kept warm",
 }
 
 

@@ -57,6 +57,8 @@ Kind: TypeAlias = Literal[
     "writing memory notes",
     "writing titles",
     "checking goals",
+    "side questions",
+    "keeping the cache",
     "searches",
     "not recorded",
 ]

@@ -63,6 +63,7 @@ from tui.core.facts.context import (
 from tui.core.facts.conversation import (
     DEFAULT_PROFILE,
     AssistantMessage,
+    CacheWarmed,
     CallsMentioned,
     Debug,
     DirectivesChanged,
@@ -76,6 +77,7 @@ from tui.core.facts.conversation import (
     QueueChanged,
     Rewound,
     SessionStarted,
+    SideQuestion,
     SourcesCited,
     StorageChanged,
     TaskBegun,
@@ -120,6 +122,7 @@ __all__ = [
     "AnswerUnused",
     "AssistantMessage",
     "BreakBilled",
+    "CacheWarmed",
     "CallBegan",
     "CallsMentioned",
     "CheckpointTaken",
@@ -180,6 +183,7 @@ __all__ = [
     "RetryScheduled",
     "Rewound",
     "SessionStarted",
+    "SideQuestion",
     "SourcesCited",
     "Step",
     "StorageChanged",
@@ -265,6 +269,8 @@ Fact: TypeAlias = (
     | ProfileUsed
     | QueueChanged
     | TitleChanged
+    | SideQuestion
+    | CacheWarmed
     | StorageChanged
     | RepairApplied
     | Notice

@@ -226,6 +226,52 @@ class TitleChanged(DurableFact, frozen=True, tag="title_changed"):
     usage: Kept[Usage | UnsetType] = UNSET
 
 
+class SideQuestion(DurableFact, frozen=True, tag="side_question"):
+    """The person asked the model something beside the conversation, which knows nothing of it.
+
+    `outcome` is answered, stopped or failed: then `answer` is what had come, and `problem` says
+    why there is no more. `n` is the request that it extends. `refused` are the tools that the
+    answer called; none ran. With `estimated`, the server didn't say what it used. `seconds` passed
+    from the question to its end. In the record, `cache` is what the server has since.
+    """
+
+    written = (
+        "question answer outcome model server usage n seconds problem? refused? estimated?"
+        " cost_usd cache"
+    )
+
+    question: str
+    answer: str
+    outcome: str
+    model: str
+    usage: Usage
+    n: int
+    seconds: float
+    problem: str = ""
+    refused: tuple[str, ...] = ()
+    estimated: bool = False
+    cost_usd: float | None = None
+    server: Kept[str] = ""
+    cache: Kept[dict[str, Any]] = field(default_factory=dict[str, Any])
+
+
+class CacheWarmed(DurableFact, frozen=True, tag="cache_warmed"):
+    """A request of one token kept the server's cache over a pause: for the time `times` in it, with
+    a `total_usd` of all of them, so that it is kept `until` then (ISO 8601)."""
+
+    written = "times total_usd until model usage cost_usd server seconds cache"
+
+    times: int
+    total_usd: float
+    until: str
+    model: str
+    usage: Usage
+    cost_usd: float | None = None
+    server: Kept[str] = ""
+    seconds: Kept[float] = 0.0
+    cache: Kept[dict[str, Any]] = field(default_factory=dict[str, Any])
+
+
 class StorageChanged(WireFact, frozen=True, tag="storage_changed"):
     """Everything so far is on disk, or not: then `detail` says what is wrong."""
 

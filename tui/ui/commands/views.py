@@ -257,6 +257,13 @@ async def context(frontend: ScreenFrontend, _: str) -> None:
         frontend.app.push_screen(screen)
 
 
+async def btw(frontend: ScreenFrontend, question: str) -> None:
+    """Ask on the side, beside what runs."""
+    from tui.ui.screens.side_question import show  # noqa: PLC0415 - on demand
+
+    await show(frontend, question)
+
+
 async def usage(frontend: ScreenFrontend, words: str) -> None:
     """Show where tokens and money went, by what is asked for."""
     from tui.app.reports.usage import GROUPED, SessionUsage  # noqa: PLC0415 - as above
@@ -420,6 +427,7 @@ _VIEWS = (
         keys,
         copy,
         context,
+        btw,
         timeline,
         pin,
         find,

@@ -25,6 +25,5 @@ INSTEAD: Final[Mapping[str, str]] = {
     "alt+o": "Holdfast has no fast mode; F5 changes how hard the model thinks.",
     "alt+w": "Task files do what workflows do: Ctrl+T.",
     "f8": "Holdfast has no voice input.",
-    "ctrl+]": "Your terminal opens links: Shift+click in most, Ctrl+click in others.",
 }
 """The sentence about a key of another agent for which there is nothing here."""

@@ -158,6 +158,9 @@ SCREEN_KEYS = (
     _own("jobs", "app.command('jobs')", "F6", "background commands"),
     _own("desk", "app.command('desk')", "F7", "desk: all sessions, live"),
     _own("timeline", "app.command('timeline')", "F9", "the session in time"),
+    _own(
+        "side_question", "app.command('btw')", "Alt+Q, Ctrl+]", "ask on the side; the work goes on"
+    ),
     _own("tasks", "app.command('tasks')", "Ctrl+T", "tasks in this folder"),
     _own("suspend", "app.suspend_process", "", ""),  # explained with the prompt
 )
@@ -227,6 +230,14 @@ PLAN_KEYS = (
     Key("down", "scroll_plan(1)", "", ""),
     Key("escape", "leave", "Esc", "not now: stay in plan mode"),
     Key("ctrl+c", "app.interrupt", "Ctrl+C", "stop the agent"),
+)
+
+SIDE_KEYS = (
+    Key("enter", "", "Enter", "ask; the next question knows the ones before"),
+    Key("pageup,pagedown", "", "PgUp, PgDn", "scroll the answers"),
+    Key("tab", "app.focus_next", "Tab", "to the answers and back"),
+    Key("y", "copy_answer", "y", "in the answers: copy the last one"),
+    Key("escape", "leave", "Esc", "stop the answer; close"),
 )
 
 BANNER_KEYS = (
@@ -446,7 +457,10 @@ WATCH_KEYS = (
 
 ONLY_ITS_OWN_KEYS = tuple(
     _own(name, f"not_here('{name}')", "", "")
-    for name in ("next_mode", "model", "think", "context", "next_effort", "jobs", "timeline")
+    for name in (
+        *("next_mode", "model", "think", "context", "next_effort", "jobs", "side_question"),
+        "timeline",
+    )
 )
 """Keys that only the screen of the process that has a session can serve."""
 
@@ -485,6 +499,7 @@ _TABLES = (
     ("Approvals", APPROVAL_KEYS, "ApprovalModal"),
     ("The model's questions", QUESTION_KEYS, "QuestionnaireModal"),
     ("A plan", PLAN_KEYS, "PlanModal"),
+    ("A side question (/btw)", SIDE_KEYS, "SideQuestionScreen"),
     ("While a retry waits", BANNER_KEYS, "RetryBanner"),
     ("Context (F2)", CONTEXT_KEYS, "ContextScreen ContextItemScreen"),
     ("Context at a request (e)", PAST_KEYS, "ContextPastScreen"),

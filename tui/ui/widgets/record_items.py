@@ -197,7 +197,8 @@ def fact_item(fact: Told, now: datetime | None, void: str = "") -> Item | None:
         return None
     detail = "\n".join(part for part in (sentence.detail, void) if part.strip())
     hint, moved = sentence.hint, isinstance(fact, facts.Rewound)
-    return NoticeItem(sentence.text, sentence.level, detail, not sentence.open, hint, moved)
+    folded = not sentence.open or isinstance(fact, facts.SideQuestion)
+    return NoticeItem(sentence.text, sentence.level, detail, folded, hint, moved)
 
 
 def sent_along_item(message: facts.UserMessage) -> NoticeItem:
