@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 from tui.core.dataclass import dataclass, field
-from tui.core.questions import PlanReview, UserAnswers, UserQuestion
+from tui.core.questions import (
+    PlanReview,
+    SecretAnswer,
+    SecretQuestion,
+    UserAnswers,
+    UserQuestion,
+)
 from tui.core.text_cleaning import visible
 from tui.permissions.sandbox.walls import Level
 
@@ -144,4 +150,17 @@ class Approver(Protocol):
 
     async def review_plan(self, title: str, plan: str) -> PlanReview:
         """Show a plan, in Markdown, for approval. Cancelling approves nothing."""
+        ...
+
+
+@runtime_checkable
+class AsksSecrets(Protocol):
+    """Asks a person for a line that a program in a terminal reads without showing it.
+
+    An approver that can't is none: the terminal then waits, and the model is told so.
+    """
+
+    async def ask_secret(self, question: SecretQuestion) -> SecretAnswer | None:
+        """Ask; None if the person doesn't answer. Cancelling withdraws the question: it may have
+        been answered at the terminal itself. The answer is shown, kept and sent nowhere."""
         ...

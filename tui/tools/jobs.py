@@ -31,6 +31,7 @@ from tui.tools.output_capture import (
     truncation_reason,
 )
 from tui.tools.process import outcome, start_command
+from tui.tools.terminal_link import Terminal
 from tui.tools.terminal_text import TerminalText
 
 _TICK_S = 0.1
@@ -100,6 +101,7 @@ class Job:
         """`path` is the file with its output, `place` its lasting name; `read`: the bytes of the
         output that the model has."""
         self.id = job_id
+        self.terminal: Terminal | None = None
         self.command = string_of(command.call.get("command"))
         self.pid = command.pid
         self.path = path
