@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tui.core.dataclass import dataclass
-from tui.core.messages import list_of, object_of, string_of
+from tui.core.messages import list_of, string_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,3 @@ class TerminalScreen:
             recent=tuple(map(string_of, list_of(data.get("recent")))),
             crashes=number("crashes"),
         )
-
-
-def modes_of(data: dict[str, Any]) -> dict[str, bool]:
-    """The modes that a program has set, as a keeper wrote them: `bracketed_paste`,
-    `application_cursor`."""
-    return {name: bool(value) for name, value in object_of(data.get("modes")).items()}

@@ -39,6 +39,14 @@ HEAD_OF_RULES: Final = "2 allows this until the session ends, 3 saves it for eve
 
 
 @dataclass(frozen=True, slots=True)
+class TypedInput:
+    """Input for a program that runs in a terminal. `level` is that of the walls around it."""
+
+    terminal: str
+    level: Level
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A tool call as the policy sees it. Preview and scope are for the person who is asked."""
 
@@ -64,6 +72,9 @@ class Call:
     conversation itself."""
     input: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
     """The input as it would run, after hooks."""
+    types: TypedInput | None = None
+    """Where it types: input for a terminal that runs. `command` is then the line that a shell there
+    gets, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +169,18 @@ class AsksSecrets(Protocol):
     """Asks a person for a line that a program in a terminal reads without showing it.
 
     An approver that can't is none: the terminal then waits, and the model is told so.
+    `asks_secrets` is false where that is a matter of whom it passes questions to.
     """
+
+    @property
+    def asks_secrets(self) -> bool: ...
 
     async def ask_secret(self, question: SecretQuestion) -> SecretAnswer | None:
         """Ask; None if the person doesn't answer. Cancelling withdraws the question: it may have
         been answered at the terminal itself. The answer is shown, kept and sent nowhere."""
         ...
+
+
+def secret_asker(approver: Approver) -> AsksSecrets | None:
+    """Return who asks for secrets where an approver asks; None where nobody can be asked."""
+    return approver if isinstance(approver, AsksSecrets) and approver.asks_secrets else None

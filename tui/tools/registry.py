@@ -31,6 +31,7 @@ SEARCH_INSTALLED: Final = "search_installed"
 TOOLS: Final[Mapping[str, ToolWords]] = {
     "run_command": ToolWords("Run", "execute"),
     "command_status": ToolWords("Job", "execute"),
+    "terminal": ToolWords("Terminal", "execute"),
     "read_file": ToolWords("Read", "read"),
     "list_dir": ToolWords("List", "read"),
     "read_mcp_resource": ToolWords("Read", "read"),

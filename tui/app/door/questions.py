@@ -33,7 +33,7 @@ from tui.permissions.asked import (
     answer_of,
     put,
 )
-from tui.permissions.types import Answer, Approver, AsksSecrets, Call, Decision, offered
+from tui.permissions.types import Answer, Approver, Call, Decision, offered, secret_asker
 
 _RUN: Final = f"{os.getpid()}-{token_hex(6)}"
 """Makes the numbers of this process's questions its own."""
@@ -85,8 +85,12 @@ class SharedApprover:
 
     async def ask_secret(self, question: SecretQuestion) -> SecretAnswer | None:
         """Ask at the front end alone: no line to another process has a secret."""
-        inner = self._inner
-        return await inner.ask_secret(question) if isinstance(inner, AsksSecrets) else None
+        inner = secret_asker(self._inner)
+        return await inner.ask_secret(question) if inner else None
+
+    @property
+    def asks_secrets(self) -> bool:
+        return secret_asker(self._inner) is not None
 
     def answer(self, number: str, data: Any) -> None:
         """Answer an open question with plain data. Raises UsageError where it doesn't wait any

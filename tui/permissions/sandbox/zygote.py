@@ -453,6 +453,9 @@ def _be_init(spec: dict[str, Any], command_file: int, outcome: int) -> NoReturn:
         error, theirs = os.pipe()
         command = os.fork()
         if not command:
+            if zygote.has_terminal(spec):
+                os.setsid()
+                zygote.take_terminal(spec)
             with os.fdopen(command_file, "rb") as file:
                 cwd, argv, env = json.loads(file.read())
             try:
@@ -591,6 +594,7 @@ def _run_landlock(
         try:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             os.setsid()
+            zygote.take_terminal(spec)
             system.die_with_parent(me)
             os.chdir(spec["cwd"])
             _apply_landlock(spec)
