@@ -47,8 +47,9 @@ class TerminalScreen:
 
     @property
     def text(self) -> str:
-        """The rows as lines of text, without empty ones at the end."""
-        return "\n".join("".join(run.text for run in line) for line in self.lines).rstrip("\n")
+        """The rows as lines of text, without spaces at their end and empty ones after them."""
+        rows = ("".join(run.text for run in line).rstrip() for line in self.lines)
+        return "\n".join(rows).rstrip("\n")
 
     @classmethod
     def of_json(cls, data: dict[str, Any]) -> TerminalScreen:

@@ -37,7 +37,9 @@ ROWS_MAX, COLS_MAX = 200, 500
 """The largest size of a terminal."""
 _READ = 4096
 _GATHER = 64 * 1024
-"""Bytes of output that are shown in one step: a few milliseconds of work, half a second at most."""
+"""The most bytes of output that are shown in one step."""
+_STEP_WORK_S = 0.02
+"""Seconds that such a step may take: fewer bytes are taken where more takes longer."""
 _INPUT_BYTES = 64 * 1024
 """Input that waits until the command reads; more is refused."""
 _LINE_BYTES = 64 * 1024
@@ -88,6 +90,7 @@ class TerminalKeeper(Keeper):
         self._pushed: tuple[int, bool, str] = (-1, False, "")
         self._push_at = 0.0
         self._left_out = 0
+        self._gather = _GATHER
         super().__init__(answer, streams, keep, master)
         for number in (0, 1, 2):
             os.dup2(slave, number)
@@ -396,7 +399,7 @@ class TerminalKeeper(Keeper):
     def _take_some(self) -> bool:
         """Show what the command has written. False if that is nothing."""
         data = bytearray()
-        while len(data) < _GATHER:
+        while len(data) < self._gather:
             try:
                 part = os.read(self._pipe, _READ)
             except BlockingIOError:
@@ -416,7 +419,10 @@ class TerminalKeeper(Keeper):
         self._lines += data.count(b"\n")
         self._open_end = not data.endswith(b"\n")
         self._digest.update(data)
+        began = time.monotonic()
         self._show(self._decoder.decode(bytes(data)))
+        slow = time.monotonic() - began > _STEP_WORK_S
+        self._gather = max(self._gather // 2, _READ) if slow else min(self._gather * 2, _GATHER)
         return True
 
     def _show(self, text: str) -> None:
@@ -433,6 +439,11 @@ class TerminalKeeper(Keeper):
             self._stopped = names.LIMIT
         if self._stopped or self._write(line):
             self._left_out += len(text)
+
+    def _fields(self, **end: Any) -> dict[str, Any]:
+        """The figures are those of the recording."""
+        figures = {"bytes": self._written + self._left_out, "sha256": "", "tail": ""}
+        return super()._fields(**end) | figures
 
     def _close_recording(self) -> None:
         """Say in the recording what is left out of it, and let it end with the last screen."""

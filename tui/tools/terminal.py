@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _SECRET_S: Final = 0.2
 """Seconds that a program reads without showing it, before that is taken for a question."""
+_INTERRUPT: Final = "\x03"
+_STARTING_S: Final = 2.0
 _ASKED_AGAIN: Final = 5
 """Times that the person is asked for a secret in one call."""
 
@@ -204,11 +206,11 @@ class _TerminalCall:
             return await self.settled(_REFUSED["secret"])
         if refused:
             return await self.output(_REFUSED.get(refused, refused), error=True)
-        return await self.settled()
+        return await self.settled(asks=data != _INTERRUPT)
 
-    async def settled(self, note: str = "") -> ToolOutput:
-        """Wait as the call says, and have the person answer what only they may."""
-        asked = 0
+    async def settled(self, note: str = "", *, asks: bool = True) -> ToolOutput:
+        """Wait as the call says, and have the person answer what only they may, if it `asks`."""
+        asked = 0 if asks else _ASKED_AGAIN
         while True:
             end = await self._wait()
             if end != "secret":
@@ -280,18 +282,25 @@ class _TerminalCall:
                     return "secret"
                 if self.params.until and await self._appeared():
                     return "found"
-                if not self.params.until and quiet >= self.params.rest and self._version >= 0:
+                if not self.params.until and quiet >= self._rest:
                     return "rest"
                 if now >= until:
                     return "time"
                 due = [until - now]
                 if not self.params.until:
-                    due.append(max(self.params.rest - quiet, 0.01))
+                    due.append(max(self._rest - quiet, 0.01))
                 if terminal.screen.secret:
                     due.append(max(_SECRET_S - quiet, 0.01))
                 await self._news_or(min(due))
         finally:
             terminal.unwatch(self)
+
+    @property
+    def _rest(self) -> float:
+        """The seconds without a change that end the wait: a program that has shown nothing yet is
+        still starting."""
+        rest = self.params.rest
+        return rest if self.terminal.screen.version else max(rest, _STARTING_S)
 
     async def _news_or(self, seconds: float) -> None:
         """Wait for a change, at most so long."""
