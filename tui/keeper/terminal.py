@@ -48,7 +48,8 @@ _PUSH_S = 0.04
 _LOOK_S = 0.1
 """Seconds after which it is checked if the command reads a secret, while somebody follows."""
 _SECRET = termios.ECHO | termios.ICANON
-_INTERRUPT = b"\x03"
+_INTERRUPT, _BREAKS = b"\x03", "break"
+"""The model's key that ends a question, and who types it."""
 _LAST_BYTES = 128 * 1024
 """Room in the file for the last screen."""
 _SCREEN_BYTES = 1 << 20
@@ -345,8 +346,10 @@ class TerminalKeeper(Keeper):
         if self._eof:
             return "ended"
         if by == "model":
-            if self._is_secret and not self._interrupts(data):
-                return "secret"
+            if self._is_secret:
+                if not self._interrupts(data):
+                    return "secret"
+                by = _BREAKS
             self._record("i", data.decode("utf-8", "replace"))
         elif by == "secret" and not self._is_secret:
             return "over"

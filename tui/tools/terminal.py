@@ -27,6 +27,8 @@ _STARTING_S: Final = 2.0
 _ASKED_AGAIN: Final = 5
 """Times that the person is asked for a secret in one call."""
 
+_WAITS: Final = "waits for a secret that the user hasn't given; ctrl+c ends the question"
+
 End = Literal["", "ended", "secret", "found", "rest", "time"]
 """What ended a wait."""
 
@@ -210,9 +212,9 @@ class _TerminalCall:
 
     async def settled(self, note: str = "", *, asks: bool = True) -> ToolOutput:
         """Wait as the call says, and have the person answer what only they may, if it `asks`."""
-        asked = 0 if asks else _ASKED_AGAIN
+        asked = 0
         while True:
-            end = await self._wait()
+            end = await self._wait(asks=asks)
             if end != "secret":
                 break
             asked += 1
@@ -237,11 +239,10 @@ class _TerminalCall:
         state = f"running{f' {terminal.program}' if terminal.program else ''}"
         ended = terminal.ended or job.ended
         state = job.state() if ended else state
-        told = {
-            "time": f"not yet after {self.params.timeout:g} s",
-            "secret": "waits for a secret that the user hasn't given; ctrl+c ends the question",
-        }
-        words = [job.id, state, *filter(None, [told.get(end, ""), note])]
+        late = f"not yet after {self.params.timeout:g} s" if end == "time" else ""
+        words = [job.id, state, *filter(None, [late, note])]
+        if screen.secret and not ended:
+            words.insert(2, _WAITS)
         if ended and job.output_note:
             words.append(job.output_note)
         parts.append(f"[{' · '.join(words)}]")
@@ -265,8 +266,8 @@ class _TerminalCall:
         self._changed_at = self.ctx.clock.monotonic()
         return await self.terminal.type(data, by)
 
-    async def _wait(self) -> End:
-        """Wait until something has happened that ends a wait."""
+    async def _wait(self, *, asks: bool) -> End:
+        """Wait until something has happened that ends a wait; a question does if it `asks`."""
         clock, terminal = self.ctx.clock, self.terminal
         self._changed_at = clock.monotonic()
         until = clock.monotonic() + self.params.timeout
@@ -278,7 +279,8 @@ class _TerminalCall:
                 if terminal.ended or self.job.ended:
                     return "ended"
                 quiet = now - self._changed_at
-                if terminal.screen.secret and quiet >= _SECRET_S:
+                secret = asks and terminal.screen.secret
+                if secret and quiet >= _SECRET_S:
                     return "secret"
                 if self.params.until and await self._appeared():
                     return "found"
@@ -289,7 +291,7 @@ class _TerminalCall:
                 due = [until - now]
                 if not self.params.until:
                     due.append(max(self._rest - quiet, 0.01))
-                if terminal.screen.secret:
+                if secret:
                     due.append(max(_SECRET_S - quiet, 0.01))
                 await self._news_or(min(due))
         finally:
