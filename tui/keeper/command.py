@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import cache, partial
-from importlib.util import find_spec
 from pathlib import Path
 from secrets import token_hex
 from time import monotonic, sleep
@@ -24,7 +23,6 @@ from tui.core.cancellation import to_the_end
 from tui.core.clock import Clock
 from tui.core.dataclass import dataclass, field
 from tui.keeper import folder as names
-from tui.keeper.mark import is_marked
 from tui.keeper.monitor import GRACE_S
 from tui.keeper.parent import MonitorReport, UnreportedError, WarmParent
 
@@ -107,6 +105,10 @@ class Keep:
 
 def _terminal_json(size: TerminalSize) -> dict[str, Any]:
     """What the keeper of a terminal has to know. Blocks for a moment."""
+    from importlib.util import find_spec  # noqa: PLC0415 - few commands have one
+
+    from tui.keeper.mark import is_marked  # noqa: PLC0415 - as above
+
     found = (find_spec(name) for name in _EMULATION)
     places = {Path(spec.origin).parents[1] for spec in found if spec and spec.origin}
     marked = False

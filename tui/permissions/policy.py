@@ -283,7 +283,7 @@ def _typed(
     words = input_to(typed.terminal)
     if any(grant.tool == call.tool and grant.subject == words for grant in grants):
         return answer("allow", _IN_SESSION, "session")
-    why = f"Nothing confines {typed.terminal}: what is typed there can do what you can do."
+    why = f"Nothing confines {typed.terminal}: input there can do all that you can do."
     return answer("ask", why, "default")
 
 

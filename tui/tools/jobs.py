@@ -34,7 +34,7 @@ from tui.tools.process import outcome, start_command
 from tui.tools.terminal_text import TerminalText
 
 if TYPE_CHECKING:
-    from tui.tools.terminal_link import Terminal
+    from tui.tools.terminal_link import TerminalLink
 
 _TICK_S = 0.1
 _CHUNK = 1 << 20
@@ -474,13 +474,13 @@ class Jobs:
                 await asyncio.to_thread(self._own.close)
 
 
-def _terminal_of(command: SupervisedCommand) -> Terminal | None:
+def _terminal_of(command: SupervisedCommand) -> TerminalLink | None:
     size = command.call.get("terminal")
     if not size:
         return None
-    from tui.tools.terminal_link import Terminal  # noqa: PLC0415 - most commands have none
+    from tui.tools.terminal_link import TerminalLink  # noqa: PLC0415 - most commands have none
 
-    return Terminal(command.folder, (size[0], size[1]))
+    return TerminalLink(command.folder, (size[0], size[1]))
 
 
 def _named(

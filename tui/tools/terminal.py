@@ -14,7 +14,7 @@ from tui.keeper.command import TerminalSize
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
 from tui.tools.limits.receipt import Keep
 from tui.tools.terminal_keys import key_code, readable, text_code
-from tui.tools.terminal_link import Refusal, Terminal, Typist
+from tui.tools.terminal_link import Refusal, TerminalLink, Typist
 
 if TYPE_CHECKING:
     from tui.core.terminal_screen import TerminalScreen
@@ -166,7 +166,7 @@ class TerminalTool(Tool[TerminalParams]):
         return job
 
 
-def input_of(params: TerminalParams, terminal: Terminal) -> str:
+def input_of(params: TerminalParams, terminal: TerminalLink) -> str:
     """Return the characters that a call sends. Raises ToolError."""
     paste, cursor = terminal.modes.get("bracketed_paste"), terminal.modes.get("application_cursor")
     keys = (key_code(key, application_cursor=bool(cursor)) for key in params.keys)
@@ -178,7 +178,7 @@ class _TerminalCall:
     """One call of a terminal that runs."""
 
     job: Job
-    terminal: Terminal
+    terminal: TerminalLink
     params: TerminalParams
     ctx: ToolContext
     before: dict[str, int] = field(default_factory=dict[str, int])
@@ -188,7 +188,7 @@ class _TerminalCall:
     _changed_at: float = 0.0
     _version: int = -1
 
-    def terminal_changed(self, terminal: Terminal) -> None:
+    def terminal_changed(self, terminal: TerminalLink) -> None:
         screen = terminal.screen
         if screen.version != self._version:
             self._version, self._changed_at = screen.version, self.ctx.clock.monotonic()
@@ -355,7 +355,7 @@ class _TerminalCall:
         return True
 
 
-def _terminal(params: TerminalParams, ctx: ToolContext) -> tuple[Job, Terminal]:
+def _terminal(params: TerminalParams, ctx: ToolContext) -> tuple[Job, TerminalLink]:
     """Return the terminal that a call names. Raises ToolError."""
     job = ctx.jobs.get(params.terminal)
     if job.terminal is None:

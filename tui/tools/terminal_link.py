@@ -40,10 +40,10 @@ _RETRY_S: Final = 0.2
 class TerminalWatcher(Protocol):
     """Hears of changes, several times a second at most, in the event loop."""
 
-    def terminal_changed(self, terminal: Terminal) -> None: ...
+    def terminal_changed(self, terminal: TerminalLink) -> None: ...
 
 
-class Terminal:
+class TerminalLink:
     """A terminal of this session. Everything is for the event loop's thread.
 
     `screen` is the last one that is known: as of the last `refresh`, or of the last change while

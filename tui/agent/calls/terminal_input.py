@@ -10,8 +10,7 @@ from tui.core.messages import string_of
 from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Call, TypedInput
 from tui.tools.base import Params
-from tui.tools.terminal import TerminalParams, input_of
-from tui.tools.terminal_keys import readable
+from tui.tools.terminal import TerminalParams, input_of, readable
 
 _SHELLS: Final = frozenset({"bash", "sh", "dash", "zsh", "ksh", "fish", "ash", "busybox"})
 
