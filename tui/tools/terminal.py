@@ -13,6 +13,7 @@ from tui.core.questions import SecretQuestion
 from tui.keeper.command import TerminalSize
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
 from tui.tools.limits.receipt import Keep
+from tui.tools.registry import TERMINAL
 from tui.tools.terminal_keys import key_code, readable, text_code
 from tui.tools.terminal_link import Refusal, TerminalLink, Typist
 
@@ -69,13 +70,13 @@ class TerminalParams(Params, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     @property
     def typed(self) -> str:
         """Return the text and the keys as they are shown."""
-        return self.text + "".join(f"<{key}>" for key in self.keys)
+        return self.text + "".join("⏎" if key == "enter" else f"<{key}>" for key in self.keys)
 
 
 class TerminalTool(Tool[TerminalParams]):
     """`most` is how many may run at once."""
 
-    name: ClassVar[str] = "terminal"
+    name: ClassVar[str] = TERMINAL
     effect: ClassVar[Effect] = "run"
     keep: ClassVar[Keep] = "ends"
     params: ClassVar[type[Params]] = TerminalParams

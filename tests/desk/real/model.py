@@ -6,6 +6,9 @@ A prompt has a line `Steps: …`, with steps that `;` separates. Each is one ans
     think S           thinks for S seconds, then says a line
     run COMMAND       runs a command
     write PATH TEXT…  writes a file
+    term COMMAND      starts a command in a terminal
+    type JOB TEXT     types a line into it
+    wait JOB          waits there; so close JOB
     ask QUESTION      asks the person, with the answers Yes and No
     plan TITLE        puts a plan up for approval
     busy              is overloaded once, then says a line
@@ -69,6 +72,13 @@ def answer(step: str) -> Json:
         case "write":
             path, _, content = rest.partition(" ")
             return _call("write_file", path=path, content=f"{content}\n")
+        case "term":
+            return _call("terminal", action="start", command=rest)
+        case "type":
+            terminal, _, text = rest.partition(" ")
+            return _call("terminal", action="send", terminal=terminal, text=text, keys=["enter"])
+        case "wait" | "close":
+            return _call("terminal", action=verb, terminal=rest)
         case "ask":
             choices = [{"label": "Yes"}, {"label": "No"}]
             question = {"header": "Choice", "question": rest, "choices": choices}

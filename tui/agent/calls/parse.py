@@ -12,6 +12,7 @@ from tui.core.errors import ToolError
 from tui.core.facts import ToolStarted
 from tui.permissions.types import Call
 from tui.tools.base import Params, Tool
+from tui.tools.registry import TERMINAL
 
 _SHOWN_LABEL_CHARS = 1000
 """The length of a call's label in its event."""
@@ -80,7 +81,7 @@ async def check(
         agent=ctx.role,
         input=tool.input_shown(params, state.input),
     )
-    if tool.name == "terminal":
+    if tool.name == TERMINAL:
         from tui.agent.calls.terminal_input import with_input  # noqa: PLC0415 - few have one
 
         call = with_input(ctx, call, params)

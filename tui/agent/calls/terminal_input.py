@@ -27,4 +27,5 @@ def with_input(ctx: AgentContext, call: Call, params: Params) -> Call:
     level = string_of(job.kept.call.get("walls"))
     typed = TypedInput(job.id, Level(level) if level else Level.OUTSIDE)
     line = job.terminal.line_with(data) if job.terminal.program in _SHELLS else ""
-    return replace(call, subject=readable(data).rstrip(), command=line or None, types=typed)
+    subject = f"{job.id} ← {readable(data).rstrip()}"
+    return replace(call, subject=subject, command=line or None, types=typed)
