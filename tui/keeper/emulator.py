@@ -82,9 +82,8 @@ class _Screen(pyte.Screen):
         """Move the lines between the margins up, or down if `count` is negative."""
         top, bottom = self.margins or Margins(0, self.lines - 1)
         count = max(top - bottom - 1, min(count, bottom - top + 1))
-        for _ in range(count):
-            if not top:
-                self._leave(0)
+        for row in range(count if not top else 0):
+            self._leave(row)
         y, x = self.cursor.y, self.cursor.x
         self.cursor.y = top
         (self.delete_lines if count > 0 else self.insert_lines)(abs(count))

@@ -168,7 +168,7 @@ class TerminalKeeper(Keeper):
         return listener
 
     def _members(self) -> list[int]:
-        """The processes whose terminal this is."""
+        """The processes whose terminal this is, or was until the leader of their session ended."""
         found: list[int] = []
         with suppress(OSError):
             for entry in os.listdir("/proc"):  # noqa: PTH208
@@ -180,7 +180,8 @@ class TerminalKeeper(Keeper):
                 ):
                     text = stat.read()
                     state, *numbers = text[text.rindex(b")") + 1 :].split()[:5]
-                    if int(numbers[3]) == self._tty and state not in b"ZX":
+                    ours = int(numbers[3]) == self._tty or int(numbers[2]) == self._pid
+                    if ours and state not in b"ZX":
                         found.append(int(entry))
         return found
 
