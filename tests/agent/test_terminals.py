@@ -142,6 +142,19 @@ async def test_a_risky_line_for_a_shell_asks_although_input_is_allowed(agent_of:
     assert decision.once
 
 
+async def test_a_pasted_line_is_a_line(agent_of: Ends) -> None:
+    person = Person([YES, Answer("session"), Answer("no")])
+    agent = agent_of(
+        start("bash --norc"),
+        send("true", "enter"),
+        send("git push \\\n origin", "enter"),
+        approver=person,
+    )
+    await events_of(agent, "go")
+    risky, _ = person.asked[-1]
+    assert risky.command == "git push \\\n origin"
+
+
 async def test_deny_rules_for_commands_hold_in_a_shell(agent_of: Ends) -> None:
     policy = Policy.of(deny=["run_command(git push*)"])
     person = Person([YES, YES])

@@ -124,8 +124,12 @@ def test_a_crash_of_the_library_is_counted_and_the_screen_begins_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     emulator = emulated("a")
+
+    def fail(*_: object) -> None:
+        raise IndexError
+
     with monkeypatch.context() as patched:
-        patched.setattr(type(emulator.screen), "draw", lambda *_: 1 / 0)
+        patched.setattr(type(emulator.screen), "draw", fail)
         emulator.feed("b")
     emulator.feed("c")
     shown = TerminalScreen.of_json(emulator.data())

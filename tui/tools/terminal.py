@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _SECRET_S: Final = 0.2
 """Seconds that a program reads without showing it, before that is taken for a question."""
+_SHOWN_EVERY_S: Final = 0.15
 _INTERRUPT: Final = "\x03"
 _STARTING_S: Final = 2.0
 _ASKED_AGAIN: Final = 5
@@ -187,13 +188,16 @@ class _TerminalCall:
     lines: int = 0
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     _changed_at: float = 0.0
+    _shown_at: float = 0.0
     _version: int = -1
 
     def terminal_changed(self, terminal: TerminalLink) -> None:
         screen = terminal.screen
         if screen.version != self._version:
             self._version, self._changed_at = screen.version, self.ctx.clock.monotonic()
-            self.ctx.host.emit("", screen.text)
+            if self._changed_at >= self._shown_at + _SHOWN_EVERY_S:
+                self._shown_at = self._changed_at
+                self.ctx.host.emit("", screen.text)
         self._news.set()
 
     async def sent(self) -> ToolOutput:

@@ -90,7 +90,8 @@ class TerminalLink:
     def line_with(self, data: str) -> str:
         """Return the lines that the program would have read once it gets this input from the
         model; "" while there is no whole one. What keys change about them isn't known."""
-        lines = f"{self._unread}{data}".rpartition("\r")[0]
+        text = f"{self._unread}{data}".replace("\x1b[200~", "").replace("\x1b[201~", "")
+        lines = text.rpartition("\r")[0]
         return "\n".join(filter(str.strip, lines.split("\r")))
 
     def watch(self, watcher: TerminalWatcher) -> None:

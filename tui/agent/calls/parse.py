@@ -84,7 +84,7 @@ async def check(
     if tool.name == TERMINAL:
         from tui.agent.calls.terminal_input import with_input  # noqa: PLC0415 - few have one
 
-        call = with_input(ctx, call, params)
+        call = await with_input(ctx, call, params)
     context = tool_context(shared, state)
     levels = await confinement.levels() if confinement and call.command is not None else ()
     return CheckedCall(state, call, tool, params, context, levels)

@@ -15,7 +15,7 @@ from tui.tools.terminal import TerminalParams, input_of, readable
 _SHELLS: Final = frozenset({"bash", "sh", "dash", "zsh", "ksh", "fish", "ash", "busybox"})
 
 
-def with_input(ctx: AgentContext, call: Call, params: Params) -> Call:
+async def with_input(ctx: AgentContext, call: Call, params: Params) -> Call:
     """Return a call that types with what it types, and where. Raises ToolError for a terminal that
     isn't there, and for keys that are none."""
     if not isinstance(params, TerminalParams) or params.action != "send":
@@ -23,6 +23,7 @@ def with_input(ctx: AgentContext, call: Call, params: Params) -> Call:
     job = ctx.toolbox.jobs.get(params.terminal)
     if job.terminal is None:
         return call
+    await job.terminal.refresh()  # another program may have it by now
     data = input_of(params, job.terminal)
     level = string_of(job.kept.call.get("walls"))
     typed = TypedInput(job.id, Level(level) if level else Level.OUTSIDE)
