@@ -34,6 +34,8 @@ def emulated(text: str, rows: int = 4, cols: int = 10) -> Emulator:
         ("\x1b]0;title\x07x", "x"),
         ("\x1b(0lqk\x1b(B", "┌─┐"),
         ("ab\x1b[3bc", "abbbbc"),
+        ("ab\x1bEc", "ab\nc"),
+        ("a\u200db", "ab"),
         ("\t\tx\x1b[Zy", "        yx"),
         ("日本語日本x", "日本語日本\nx"),
         ("123456789日", "123456789\n日"),

@@ -306,7 +306,9 @@ class Emulator:
             self.modes.clear()
             self.screen.use_alternate(on=False)
             self._charsets, self._shift = {"(": "B", ")": "B"}, "("
-        if letter in "cDEHM78" or letter == "#8":
+        if letter == "E":
+            self._stream.feed("\r\x1bD")
+        elif letter in "cDHM78" or letter == "#8":
             self._stream.feed(whole)
 
     def _control(self, match: re.Match[str]) -> str:
