@@ -40,6 +40,7 @@ DEFAULT_KEYS: Final[Keymap] = {
     "desk": ("f7",),
     "timeline": ("f9",),
     "to_background": ("ctrl+b",),
+    "give_back": ("ctrl+right_square_bracket",),
     "fold_tools": ("ctrl+o",),
     "tasks": ("ctrl+t",),
     "next_pane": ("tab",),

@@ -113,8 +113,9 @@ class ScreenFrontend:
         self._find_view = find_view
         self.log = FactLog(services.clock)
         chat.side.results = self._results
+        chat.conversation.opens_terminals = True
         self.renderer = FactRenderer(chat, self.log, self._result)
-        self.approver = ModalApprover(app, chat, asker=_ASKER)
+        self.approver = ModalApprover(app, chat, asker=_ASKER, jobs=self)
         settings = services.settings
         self.terminal = TerminalStatus(partial(write, app), settings.now.terminal)
         settings.follow(lambda now: now.terminal, self.terminal.use)
@@ -513,6 +514,12 @@ class ScreenFrontend:
             self.switch_session(await forked(agent.session, self.services))
 
     # Questions
+
+    async def stop_job(self, job_id: str) -> None:
+        agent = self.conversation.agent
+        for owned in agent.jobs.all if agent is not None else ():
+            if owned.job.id == job_id and owned.job.terminal is not None and not owned.job.ended:
+                await owned.job.stop("person")
 
     async def choose(self, question: Question) -> str | None:  # the screens are loaded on demand
         """Ask with the dialog for that kind of question.

@@ -114,7 +114,7 @@ class JobsScreen(Panel[None]):
 
     def row_chosen(self, index: int) -> None:  # noqa: ARG002 - the cursor is there
         if (owned := self._owned) is not None:
-            self.app.push_screen(JobOutputScreen(owned))  # pyright: ignore[reportUnknownMemberType]
+            self.app.push_screen(job_screen(owned))  # pyright: ignore[reportUnknownMemberType]
 
 
 class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
@@ -215,6 +215,15 @@ class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncomp
             problem = f"Can't open {path}: the file is gone."
         if problem:
             app.notify(problem, severity="error", markup=False)
+
+
+def job_screen(owned: OwnedJob) -> Screen[None]:
+    """Return the screen that follows a command: its output, or its terminal."""
+    if owned.job.terminal is None:
+        return JobOutputScreen(owned)
+    from tui.ui.screens.terminal import TerminalWatchScreen  # noqa: PLC0415 - most have none
+
+    return TerminalWatchScreen(owned, owned.job.terminal)
 
 
 async def stop_asked(app: App[Any], job: Job) -> bool:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from textual.app import App
 
-from tui.core.questions import PlanReview, UserAnswers, UserQuestion
+from tui.core.questions import (
+    PlanReview,
+    SecretAnswer,
+    SecretQuestion,
+    UserAnswers,
+    UserQuestion,
+)
 from tui.permissions.types import Answer, Call, Decision
 from tui.ui.toolkit.base_app import BaseScreen
 
@@ -18,10 +24,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class JobOwner(Protocol):
+    """Has the background commands that questions are about."""
+
+    async def stop_job(self, job_id: str) -> None:
+        """Stop one for the person; does nothing for one that has ended."""
+        ...
+
+
 class ModalApprover:
     """Asks the person in modal dialogs, one question at a time. `beneath` keeps in sight above a
     dialog what it is about; `leave_key` leaves a question unanswered. `asker` names whose question
-    it is, where another session is in sight."""
+    it is, where another session is in sight. `jobs` has the programs that ask for secrets."""
+
+    asks_secrets = True
 
     def __init__(
         self,
@@ -29,9 +45,10 @@ class ModalApprover:
         beneath: Beneath | None = None,
         leave_key: LeaveKey | None = None,
         asker: str = "",
+        jobs: JobOwner | None = None,
     ) -> None:
         self._app, self._beneath, self._leave_key = app, beneath, leave_key
-        self._asker = asker
+        self._asker, self._jobs = asker, jobs
         self._asking = asyncio.Lock()
 
     async def ask(self, call: Call, decision: Decision) -> Answer:
@@ -55,6 +72,17 @@ class ModalApprover:
         async with self._asking:
             modal = PlanModal(title, plan)
             return await self._answered(modal) or PlanReview("none", plan)
+
+    async def ask_secret(self, question: SecretQuestion) -> SecretAnswer | None:
+        from tui.ui.screens.secret import SecretModal  # noqa: PLC0415 - as above
+
+        async with self._asking:
+            answer = await self._answered(SecretModal(question))
+        if answer == "stop":
+            if self._jobs is not None:
+                await self._jobs.stop_job(question.terminal)
+            return None
+        return answer
 
     async def _answered(self, modal: Dialog[T]) -> T | None:
         """Show a dialog and wait for its result."""
