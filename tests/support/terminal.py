@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
 from dataclasses import replace
+from pathlib import Path
 
 from tui.core.terminal_screen import ScreenRun, TerminalScreen
 from tui.tools.terminal_link import Refusal, Terminal, TerminalWatcher, Typist
@@ -18,27 +18,19 @@ def screen_of(*lines: str | Sequence[ScreenRun], rows: int = 24, cols: int = 80)
 
 
 class FakeTerminal(Terminal):
-    """Keeps in `done` what was done at it, in order."""
+    """Keeps in `done` what was done at it, in order. `past` are the lines above its screen."""
 
     def __init__(self, screen: TerminalScreen) -> None:
+        super().__init__(Path())
         self.screen = screen
         self.done: list[bytes | str] = []
         self.refuses: Refusal = ""
         self.past: tuple[str, ...] = ()
-        self._ended = self._held = False
-        self._watchers: list[TerminalWatcher] = []
 
     @property
-    def typed(self) -> bytes:
+    def input(self) -> bytes:
+        """All that was typed."""
         return b"".join(one for one in self.done if isinstance(one, bytes))
-
-    @property
-    def ended(self) -> bool:
-        return self._ended
-
-    @property
-    def held(self) -> bool:
-        return self._held
 
     def draw(self, screen: TerminalScreen) -> None:
         """Show another screen to all who watch."""
@@ -47,21 +39,13 @@ class FakeTerminal(Terminal):
 
     def end(self) -> None:
         """The program ends."""
-        self._ended = True
-        self._tell()
-
-    def _tell(self) -> None:
-        for watcher in self._watchers:
-            watcher.terminal_changed(self)
-
-    async def look(self, *, since: int | None = None) -> TerminalScreen:
-        return self.screen if since is None else replace(self.screen, recent=self.past[since:])
+        self._end()
 
     def watch(self, watcher: TerminalWatcher) -> None:
         self._watchers.append(watcher)
 
-    def unwatch(self, watcher: TerminalWatcher) -> None:
-        self._watchers = [one for one in self._watchers if one is not watcher]
+    async def refresh(self, *, since: int | None = None) -> TerminalScreen:
+        return self.screen if since is None else replace(self.screen, recent=self.past[since:])
 
     async def type(self, data: bytes | bytearray, by: Typist) -> Refusal:
         if not self.refuses:

@@ -44,8 +44,6 @@ class TerminalScreen:
     gone: int = 0
     recent: tuple[str, ...] = ()
     crashes: int = 0
-    application_cursor: bool = False
-    bracketed_paste: bool = False
 
     @property
     def text(self) -> str:

@@ -11,6 +11,11 @@ A prompt has a line `Steps: …`, with steps that `;` separates. Each is one ans
     wait JOB          waits there; so close JOB
     ask QUESTION      asks the person, with the answers Yes and No
     plan TITLE        puts a plan up for approval
+    start COMMAND     starts a command in a terminal
+    type JOB TEXT…    types TEXT and Enter there; a word such as <up> is a key instead
+    look JOB          reads its screen
+    wait JOB TEXT…    waits for a text on it
+    close JOB         ends it
     busy              is overloaded once, then says a line
 
 A text that isn't the last step calls `true`, so that the turn goes on.
@@ -21,6 +26,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 from typing import Any, cast
 
 from tests.support.server import LoopbackServer
@@ -28,6 +34,7 @@ from tests.support.server_script import Json, Script
 
 _EVERY_S = 0.1
 _MARK = "Steps:"
+_KEY = re.compile(r"<[a-z0-9+]+>")
 
 
 class PromptedScript(Script):
@@ -85,6 +92,20 @@ def answer(step: str) -> Json:
             return _call("ask_user", questions=[question])
         case "plan":
             return _call("present_plan", title=rest, plan=f"# {rest}\n\n1. Do it.\n2. Check it.\n")
+        case "start":
+            return _call("terminal", action="start", command=rest)
+        case "type":
+            job, _, text = rest.partition(" ")
+            keys = [word[1:-1] for word in text.split() if _KEY.fullmatch(word)]
+            typed = {"keys": keys} if keys else {"text": text, "keys": ["enter"]}
+            return _call("terminal", action="send", terminal=job, **typed)
+        case "look":
+            return _call("terminal", action="read", terminal=rest)
+        case "wait":
+            job, _, text = rest.partition(" ")
+            return _call("terminal", action="wait", terminal=job, until=[text])
+        case "close":
+            return _call("terminal", action="close", terminal=rest)
         case _:
             return {"text": f"{step}."}
 

@@ -112,7 +112,7 @@ class TerminalWatchScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIn
     @work(group="look", exclusive=True)
     async def _see(self) -> None:
         """Show the screen as it is now."""
-        self.view.show(await self._terminal.look())
+        self.view.show(await self._terminal.refresh())
         self._show_state()
 
     def terminal_changed(self, terminal: Terminal) -> None:
@@ -130,7 +130,7 @@ class TerminalWatchScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIn
     @work(group="look", exclusive=True)
     async def _look_back(self, event: TerminalView.PastAsked) -> None:
         """Show the lines above the screen, too."""
-        self.view.show_past(await self._terminal.look(since=0), event.rows)
+        self.view.show_past(await self._terminal.refresh(since=0), event.rows)
 
     @on(TerminalView.NowAsked)
     def _look_at_now(self) -> None:
@@ -235,10 +235,12 @@ class TerminalWatchScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIn
             return self._swallows()
         if isinstance(event, events.Paste):
             self._flush()
-            self._do(paste_bytes(event.text, bracketed=self._terminal.screen.bracketed_paste))
+            self._do(
+                paste_bytes(event.text, bracketed=bool(self._terminal.modes.get("bracketed_paste")))
+            )
         elif event.key not in self._leave_keys:
             self._flush()
-            application = self._terminal.screen.application_cursor
+            application = bool(self._terminal.modes.get("application_cursor"))
             self._do(key_bytes(event, application=application))
         elif self._held_key:
             self._forget_key()
