@@ -193,6 +193,11 @@ class Emulator:
             y, x = screen.cursor.y, screen.cursor.x
             screen.scroll(lost)
             screen.cursor.y, screen.cursor.x = y - lost, x
+        if rows < screen.lines:  # the library would drop rows at the top, a terminal does below
+            for row in [row for row in screen.buffer if row >= rows]:
+                del screen.buffer[row]
+            screen.lines = rows
+            screen.set_margins()
         screen.resize(rows, cols)
         screen.cursor.y = min(screen.cursor.y, rows - 1)
 
