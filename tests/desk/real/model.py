@@ -111,7 +111,8 @@ def answer(step: str) -> Json:
 
 
 def _call(name: str, **input_: Any) -> Json:
-    return {"text": f"I use {name}.", "tools": [{"name": name, "input": input_}]}
+    words = {} if name == "terminal" else {"text": f"I use {name}."}
+    return {**words, "tools": [{"name": name, "input": input_}]}
 
 
 def _steps(message: Json) -> list[str]:

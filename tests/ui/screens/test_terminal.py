@@ -142,7 +142,7 @@ async def test_no_key_typed_into_a_terminal_answers_an_approval(tmp_path: Path) 
     async with watched(tmp_path, terminal) as (app, pilot, _, _world):
         await taken(pilot, terminal)
         asking = asyncio.create_task(app.frontend.approver.ask(CALL, ASKS))
-        await until(pilot, lambda: "waits" in shown(app, "waits"))
+        await until(pilot, lambda: "waits" in shown(app, "keys"))
         await pilot.press("1", "y", "enter", "enter")
         await until(pilot, lambda: terminal.input == b"1y\r\r")
         assert isinstance(app.screen, TerminalWatchScreen)
@@ -163,9 +163,9 @@ async def test_a_question_that_is_withdrawn_no_longer_waits(tmp_path: Path) -> N
     async with watched(tmp_path, terminal) as (app, pilot, _, _world):
         await taken(pilot, terminal)
         asking = asyncio.create_task(app.frontend.approver.ask(CALL, ASKS))
-        await until(pilot, lambda: "waits" in shown(app, "waits"))
+        await until(pilot, lambda: "waits" in shown(app, "keys"))
         asking.cancel()
-        await until(pilot, lambda: not shown(app, "waits"))
+        await until(pilot, lambda: "waits" not in shown(app, "keys"))
 
 
 async def test_the_end_of_the_program_ends_the_typing_and_takes_no_key_for_a_command(
@@ -206,7 +206,7 @@ async def test_input_that_the_program_does_not_take_is_said(tmp_path: Path) -> N
         await taken(pilot, terminal)
         terminal.refuses = "full"
         await pilot.press("a")
-        await until(pilot, lambda: "doesn't read its input" in shown(app, "waits"))
+        await until(pilot, lambda: "doesn't read its input" in shown(app, "keys"))
 
 
 QUESTION = SecretQuestion("job-1", "sudo true", "[sudo] password for ann: ")

@@ -116,7 +116,7 @@ class ReplayScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompati
             self.query_one(TerminalView).show(self._frames[index].screen)
         frame = self._frames[index] if index >= 0 else None
         noted = self._note_at(index)
-        text = self._trouble or noted
+        text = self._trouble or noted or ("" if self._playing else self._player)
         self.set_class(bool(text), "-waits")
         self._put("waits", Content(one_line(visible(text))))
         width = self.size.width
@@ -189,7 +189,11 @@ class ReplayScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompati
 
     def action_command(self) -> None:
         """Copy the command that plays the recording elsewhere."""
-        copy(cast("App[Any]", self.app), f"asciinema play {shlex.quote(str(self._path))}")
+        copy(cast("App[Any]", self.app), self._player)
+
+    @property
+    def _player(self) -> str:
+        return f"asciinema play {shlex.quote(str(self._path))}"
 
     def action_copy(self) -> None:
         """Copy the screen's text."""

@@ -86,7 +86,6 @@ class TerminalWatchScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIn
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
         yield TerminalView(id="terminal")
-        yield Static(id="waits", markup=False)
         yield PaneRule(id="keys-rule")
         yield Static(id="keys", markup=False)
 
@@ -160,30 +159,29 @@ class TerminalWatchScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIn
         )
         muted = "" if self.typing else "$text-muted"
         self._put("title", Content.assemble((name, "bold"), (f"  {about}", muted)))
-        self._show_waiting()
+        self.set_class(bool(self._questions or self._said), "-waits")
         self._put("keys", self._foot(width - 2))
 
-    def _show_waiting(self) -> None:
-        lines = [*self._questions]
-        if lines:
-            lines = [f"{lines[0]} {self._key} {self._key} gives the keyboard back, to answer."]
-        lines += [self._said] if self._said else []
-        self.set_class(bool(lines), "-waits")
-        self._put("waits", Content("\n".join(lines)))
-
     def _foot(self, width: int) -> Content:
-        if self.typing:
-            if self._held_key:
-                return Content(f"{self._key} again gives the keyboard back.").truncate(
-                    width, ellipsis=True
-                )
-            back = f"{self._key} {self._key} gives it back"
-            lines = (
-                f"You have the keyboard: all keys go to the program.   {back}.",
-                f"You have the keyboard.   {back}.",
-                f"{back}.",
+        """Return what the foot says: it is one row whatever it says, since each row that the view
+        loses is one that the program loses."""
+        back = f"{self._key} {self._key} gives it back."
+        if self.typing and self._held_key:
+            return Content(f"{self._key} again gives the keyboard back.").truncate(width)
+        if self.typing and self._questions:
+            back = f"{self._key} {self._key} to answer"
+            return Content(
+                f"{whole_words(self._questions[0], max(1, width - len(back) - 2))}  {back}"
             )
-            return Content(next((one for one in lines if len(one) <= width), lines[-1]))
+        if self._said:
+            return Content(self._said).truncate(width, ellipsis=True)
+        if self.typing:
+            heads = (
+                "You have the keyboard: all keys go to the program.   ",
+                "You type here.   ",
+                "",
+            )
+            return Content(next(one for one in heads if len(one + back) <= width or not one) + back)
         ended = self.owned.job.ended
         keys: Keys = (
             *(() if ended else (("t", "take the keyboard"), ("x", "stop"))),
