@@ -176,12 +176,9 @@ class TerminalWatchScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIn
         if self._said:
             return Content(self._said).truncate(width, ellipsis=True)
         if self.typing:
-            heads = (
-                "You have the keyboard: all keys go to the program.   ",
-                "You type here.   ",
-                "",
-            )
-            return Content(next(one for one in heads if len(one + back) <= width or not one) + back)
+            whole = f"You have the keyboard: all keys go to the program.   {back}"
+            heads = (whole, f"You have the keyboard.   {back}", back)
+            return Content(next((one for one in heads if len(one) <= width), back))
         ended = self.owned.job.ended
         keys: Keys = (
             *(() if ended else (("t", "take the keyboard"), ("x", "stop"))),

@@ -1,16 +1,20 @@
 """A terminal's screen as its person would see it: colors, cursor, and the lines above it.
 
-A row that was painted before costs next to nothing, and only rows that changed are drawn again.
+A row that was painted before costs next to nothing, and only rows that changed are drawn again. A
+screen with many colors is drawn in parts, a few rows in each turn of the loop, so that it keeps no
+key waiting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import ClassVar, Final
 
 from rich.cells import cell_len
-from rich.color import Color, ColorParseError
+from rich.color import Color, ColorParseError, ColorType
+from rich.color_triplet import ColorTriplet
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -19,6 +23,7 @@ from textual.geometry import Offset, Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.timer import Timer
 
 from tui.core.dataclass import dataclass
 from tui.core.terminal_screen import ScreenRun, TerminalScreen
@@ -31,9 +36,15 @@ _WHEEL_ROWS: Final = 3
 EMPTY: Final = TerminalScreen(0, 0)
 
 
-@lru_cache(maxsize=2048)
+_PART_RUNS: Final = 150
+"""Parts of rows, each with a look of its own, that are drawn in one turn of the loop."""
+_PART_S: Final = 0.02
+"""Seconds between these turns."""
+
+
+@lru_cache(maxsize=4096)
 def run_style(color: str, background: str, style: str) -> Style:
-    """Return the style of a run; one color that nothing is known of is the terminal's own."""
+    """Return the style of a run; a color that nothing is known of is the terminal's own."""
     return Style(
         color=_color(color),
         bgcolor=_color(background),
@@ -45,20 +56,21 @@ def run_style(color: str, background: str, style: str) -> Style:
     )
 
 
+@lru_cache(maxsize=4096)
 def _color(name: str) -> Color | None:
     if not name or name == "default":
         return None
+    with suppress(ValueError):
+        if len(name) == 6:
+            triplet = ColorTriplet(*bytes.fromhex(name))
+            return Color(f"#{name}", ColorType.TRUECOLOR, None, triplet)
     named = _NAMES.get(name, name)
     if named.startswith("bright") and not named.startswith("bright_"):
         named = f"bright_{named.removeprefix('bright')}"
     try:
-        return Color.parse(f"#{named}" if len(named) == 6 and _is_hex(named) else named)
+        return Color.parse(named)
     except ColorParseError:
         return None
-
-
-def _is_hex(text: str) -> bool:
-    return all(char in "0123456789abcdefABCDEF" for char in text)
 
 
 class TerminalView(ScrollView, can_focus=True):
@@ -102,6 +114,9 @@ class TerminalView(ScrollView, can_focus=True):
         sight."""
         self.following = True
         self._strips: dict[int, Strip] = {}
+        self._waiting: dict[int, None] = {}
+        """Rows that are drawn in the next turns of the loop; until then they look as before."""
+        self._turn: Timer | None = None
         self._look: tuple[Style, Style, Style] | None = None
 
     def show(self, picture: TerminalScreen) -> None:
@@ -144,19 +159,42 @@ class TerminalView(ScrollView, can_focus=True):
     def _repaint(self, before: TerminalScreen) -> None:
         """Draw only the rows that differ."""
         now, past = self.picture, len(self.picture.recent)
-        width = self.scrollable_content_region.width
         touched = {before.cursor[0], now.cursor[0]} if before.cursor != now.cursor else set[int]()
         if before.cursor_shown != now.cursor_shown:
             touched.add(now.cursor[0])
         rows = max(len(before.lines), len(now.lines))
         touched |= {row for row in range(rows) if _row(before, row) != _row(now, row)}
-        for row in touched:
-            self._strips.pop(past + row, None)
-            self.refresh(Region(0, past + row - self.scroll_offset.y, width, 1))
+        self._draw_soon(past + row for row in sorted(touched))
+
+    def _draw_soon(self, rows: Iterable[int]) -> None:
+        self._waiting |= dict.fromkeys(rows)
+        if self._turn is None:
+            self._draw_some()
+
+    def _draw_some(self) -> None:
+        """Draw the next rows that wait, and the others soon."""
+        self._turn = None
+        top, height = self.scroll_offset.y, self._room.height
+        width, room = self._room.width, _PART_RUNS
+        while self._waiting and room > 0:
+            index = next(iter(self._waiting))
+            del self._waiting[index]
+            if top <= index < top + height:
+                self._strips[index] = self._drawn(index)
+                room -= 1 + len(_row(self.picture, index - len(self.picture.recent)))
+                self.refresh(Region(0, index - top, width, 1))
+            else:
+                self._strips.pop(index, None)
+        if self._waiting:
+            self._turn = self.set_timer(_PART_S, self._draw_some)
 
     def _forget(self) -> None:
+        """Draw everything again."""
         self._strips.clear()
+        self._waiting.clear()
         self.refresh()
+        top = self.scroll_offset.y
+        self._draw_soon(range(top, top + self._room.height))
 
     def _keep_in_sight(self) -> None:
         """Stay at the end, or with the cursor where the terminal is larger than the view."""
@@ -186,7 +224,9 @@ class TerminalView(ScrollView, can_focus=True):
         scrolled, width = self.scroll_offset, self.scrollable_content_region.width
         index = scrolled.y + y
         strip = self._strips.get(index)
-        if strip is None:
+        if strip is None and index in self._waiting:
+            strip = Strip([])
+        elif strip is None:
             strip = self._strips[index] = self._drawn(index)
         return strip.crop_extend(scrolled.x, scrolled.x + width, self._styles[2])
 
@@ -263,7 +303,7 @@ class TerminalView(ScrollView, can_focus=True):
 
 
 def _row(picture: TerminalScreen, row: int) -> Sequence[ScreenRun]:
-    return picture.lines[row] if row < len(picture.lines) else ()
+    return picture.lines[row] if 0 <= row < len(picture.lines) else ()
 
 
 def _marked(strip: Strip, column: int, look: Style) -> Strip:
