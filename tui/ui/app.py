@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tui.app.services import Opening
     from tui.core.keymap import Keymap
     from tui.ui.frontend import ScreenFrontend, TurnEnded
+    from tui.ui.screens.terminal import TerminalWatchScreen
     from tui.ui.start.terminal_takeover import TerminalTakeover
     from tui.ui.widgets.asked_line import LineAsked
     from tui.ui.widgets.conversation import view
@@ -431,6 +432,12 @@ class HoldfastApp(ThemedApp):
             from tui.ui.screens.sub_agents import open_sub_agent  # noqa: PLC0415 - as above
 
             await open_sub_agent(self.frontend, event.item.id)
+
+    async def on_terminal_watch_screen_person_typed(
+        self, event: TerminalWatchScreen.PersonTyped
+    ) -> None:
+        if self.ready:
+            await self.frontend.record_typing(event.job)
 
     def _on_line_asked(self, event: LineAsked) -> None:
         if self.ready:

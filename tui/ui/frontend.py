@@ -515,6 +515,12 @@ class ScreenFrontend:
 
     # Questions
 
+    async def record_typing(self, job_id: str) -> None:
+        """Record that the person typed in a terminal, without what it was, and show it."""
+        if (agent := self.conversation.agent) is not None:
+            for event in await agent.note(f"You typed in {job_id}."):
+                self.show(event)
+
     async def stop_job(self, job_id: str) -> None:
         agent = self.conversation.agent
         for owned in agent.jobs.all if agent is not None else ():

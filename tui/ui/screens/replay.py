@@ -48,7 +48,8 @@ class ReplayScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompati
         super().__init__()
         self._path, self._name = path, name
         self._frames: list[Frame] = []
-        self._read = False
+        self.whole = False
+        """True once the recording is read to its end."""
         self._trouble = ""
         self._playing = True
         self._speed = _SPEEDS.index(1.0)
@@ -93,7 +94,7 @@ class ReplayScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompati
             self._trouble = f"Can't read {shorten(self._path)}: {error.strerror or error}."
         except HoldfastError as error:
             self._trouble = error.message
-        self._read = True
+        self.whole = True
         self._draw()
 
     def _tick(self) -> None:
@@ -103,7 +104,7 @@ class ReplayScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompati
             self._position += passed * _SPEEDS[self._speed]
             if self._position >= self._length:
                 self._position = self._length
-                self._playing = not self._read
+                self._playing = not self.whole
         self._draw()
 
     def _draw(self) -> None:
@@ -122,7 +123,7 @@ class ReplayScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompati
         width = self.size.width
         place = f"{_clock(frame.since if frame else 0)} of {_clock(self._last)}"
         state = "" if self._playing else "paused · "
-        about = f"{state}{place} · {_SPEEDS[self._speed]:g}×{'' if self._read else ' · reading'}"
+        about = f"{state}{place} · {_SPEEDS[self._speed]:g}×{'' if self.whole else ' · reading'}"
         name = whole_words(
             f"Replay of {one_line(visible(self._name))}", max(12, width - len(about) - 4)
         )
@@ -172,6 +173,7 @@ class ReplayScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompati
     def action_edge(self, side: int) -> None:
         """Go to the beginning or to the end."""
         self._position = self._length if side > 0 else 0.0
+        self._playing = self._playing and side < 0
         self._draw()
 
     def action_step(self, step: int) -> None:

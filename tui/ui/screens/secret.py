@@ -101,7 +101,7 @@ class SecretModal(Dialog[SecretOutcome], AnswerPlace):
             yield Static(ABOUT, id="about", markup=False)
             with Vertical(id="answers"):
                 yield Choice("enter", "Send", "send")
-                yield Choice("", "Stop the program", "stop")
+                yield Choice("↓", "Stop the program", "stop")
                 yield Choice("esc", "Don't answer", "none")
 
     @property

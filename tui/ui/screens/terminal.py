@@ -18,11 +18,13 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.geometry import Size
+from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Static
 
 from tui.app.reports.jobs import state_of
+from tui.core.dataclass import dataclass
 from tui.core.keymap import shown
 from tui.core.text_cleaning import one_line, visible
 from tui.ui.screens.jobs import stop_asked
@@ -66,6 +68,12 @@ class TerminalWatchScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIn
     ]
     AUTO_FOCUS: ClassVar[str | None] = "TerminalView"
 
+    @dataclass
+    class PersonTyped(Message):
+        """Sent to the app: the person had the keyboard of a job, and typed."""
+
+        job: str
+
     def __init__(self, owned: OwnedJob, terminal: Terminal) -> None:
         super().__init__()
         self.owned, self._terminal = owned, terminal
@@ -76,6 +84,8 @@ class TerminalWatchScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIn
         self._again: Timer | None = None
         self._acts: deque[Act] = deque()
         self._doing = False
+        self._typed = False
+        """True if anything was typed since the keyboard was taken."""
         self._size_before: Size | None = None
         self._questions: list[str] = []
         self._free = asyncio.Event()
@@ -329,11 +339,15 @@ class TerminalWatchScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIn
                         typed.append(more)
                         self._acts.popleft()
                     refused = await self._terminal.type(b"".join(typed), "person")
+                    self._typed |= not refused
                     self._refused(refused)
                 elif isinstance(act, Size):
                     await self._terminal.resize(act.height, act.width)
                 else:
                     await self._terminal.hold(held=act == "hold")
+                    if self._typed and act == "release":
+                        self._typed = False
+                        self._app.post_message(self.PersonTyped(self.owned.job.id))
         finally:
             self._doing = False
 

@@ -28,6 +28,7 @@ from textual.timer import Timer
 from tui.core.dataclass import dataclass
 from tui.core.terminal_screen import ScreenRun, TerminalScreen
 from tui.core.text_cleaning import clean
+from tui.ui.widgets.line_view.scrolling import HorizontalBarRenderer, VerticalBarRenderer
 
 _NAMES: Final = {"brown": "yellow", "brightbrown": "bright_yellow"}
 _CURSOR: Final = Style(reverse=True)
@@ -118,6 +119,8 @@ class TerminalView(ScrollView, can_focus=True):
         """Rows that are drawn in the next turns of the loop; until then they look as before."""
         self._turn: Timer | None = None
         self._look: tuple[Style, Style, Style] | None = None
+        self.vertical_scrollbar.renderer = VerticalBarRenderer  # pyright: ignore[reportAttributeAccessIssue] - Textual's own example
+        self.horizontal_scrollbar.renderer = HorizontalBarRenderer  # pyright: ignore[reportAttributeAccessIssue]
 
     def show(self, picture: TerminalScreen) -> None:
         """Show a screen in the place of the one before."""
@@ -129,6 +132,8 @@ class TerminalView(ScrollView, can_focus=True):
         )
         if sizes[0] != sizes[1]:
             self._forget()
+            wide = picture.cols > self.outer_size.width > 0
+            self.styles.overflow_x = "auto" if wide else "hidden"
             self.virtual_size = Size(picture.cols, past + picture.rows)
         else:
             self._repaint(before)
