@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tui.core.terminal_screen import ScreenRun, TerminalScreen
-from tui.tools.terminal_link import Refusal, Terminal, TerminalWatcher, Typist
+from tui.tools.terminal_link import Refusal, TerminalLink, TerminalWatcher, Typist
 
 
 def screen_of(*lines: str | Sequence[ScreenRun], rows: int = 24, cols: int = 80) -> TerminalScreen:
@@ -17,7 +17,7 @@ def screen_of(*lines: str | Sequence[ScreenRun], rows: int = 24, cols: int = 80)
     return TerminalScreen(rows, cols, runs, cursor=(max(0, len(runs) - 1), last))
 
 
-class FakeTerminal(Terminal):
+class FakeTerminal(TerminalLink):
     """Keeps in `done` what was done at it, in order. `past` are the lines above its screen."""
 
     def __init__(self, screen: TerminalScreen) -> None:

@@ -39,7 +39,7 @@ from tui.ui.widgets.terminal_view import TerminalView
 
 if TYPE_CHECKING:
     from tui.agent.background_jobs import OwnedJob
-    from tui.tools.terminal_link import Refusal, Terminal
+    from tui.tools.terminal_link import Refusal, TerminalLink
 
 AGAIN_S: Final = 1.0
 """Seconds within which a second press of the key gives the keyboard back."""
@@ -74,7 +74,7 @@ class TerminalWatchScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIn
 
         job: str
 
-    def __init__(self, owned: OwnedJob, terminal: Terminal) -> None:
+    def __init__(self, owned: OwnedJob, terminal: TerminalLink) -> None:
         super().__init__()
         self.owned, self._terminal = owned, terminal
         self.typing = False
@@ -124,7 +124,7 @@ class TerminalWatchScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIn
         self.view.show(await self._terminal.refresh())
         self._show_state()
 
-    def terminal_changed(self, terminal: Terminal) -> None:
+    def terminal_changed(self, terminal: TerminalLink) -> None:
         """Show a changed screen, unless the person has scrolled back."""
         if not self._in_sight:
             return
