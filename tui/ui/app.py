@@ -433,11 +433,13 @@ class HoldfastApp(ThemedApp):
 
             await open_sub_agent(self.frontend, event.item.id)
 
-    async def on_terminal_watch_screen_person_typed(
+    async def _on_terminal_watch_screen_person_typed(
         self, event: TerminalWatchScreen.PersonTyped
     ) -> None:
         if self.ready:
-            await self.frontend.record_typing(event.job)
+            from tui.ui.screens.terminal_opening import record_typing  # noqa: PLC0415 - on demand
+
+            await record_typing(self.frontend, event.job)
 
     def _on_line_asked(self, event: LineAsked) -> None:
         if self.ready:

@@ -115,13 +115,13 @@ class ScreenFrontend:
         chat.side.results = self._results
         chat.conversation.opens_terminals = True
         self.renderer = FactRenderer(chat, self.log, self._result)
-        self.approver = ModalApprover(app, chat, asker=_ASKER, jobs=self)
+        self.approver = ModalApprover(app, chat, asker=_ASKER)
         settings = services.settings
         self.terminal = TerminalStatus(partial(write, app), settings.now.terminal)
         settings.follow(lambda now: now.terminal, self.terminal.use)
         self.notifier = notifier(app, services.clock, self.terminal.notification, settings)
         self._progress = app.set_interval(SEND_AGAIN_S, self.terminal.say_again, pause=True)
-        self.conversation = Conversation(services, self)
+        self.conversation = self.approver.holder = Conversation(services, self)
         self.conversation.door.kind = "screen"
         self.status = StatusCommand(
             settings=settings.now.status,
@@ -514,18 +514,6 @@ class ScreenFrontend:
             self.switch_session(await forked(agent.session, self.services))
 
     # Questions
-
-    async def record_typing(self, job_id: str) -> None:
-        """Record that the person typed in a terminal, without what it was, and show it."""
-        if (agent := self.conversation.agent) is not None:
-            for event in await agent.note(f"You typed in {job_id}."):
-                self.show(event)
-
-    async def stop_job(self, job_id: str) -> None:
-        agent = self.conversation.agent
-        for owned in agent.jobs.all if agent is not None else ():
-            if owned.job.id == job_id and owned.job.terminal is not None and not owned.job.ended:
-                await owned.job.stop("person")
 
     async def choose(self, question: Question) -> str | None:  # the screens are loaded on demand
         """Ask with the dialog for that kind of question.

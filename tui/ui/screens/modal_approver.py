@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from textual.app import App
 
@@ -19,23 +19,17 @@ from tui.permissions.types import Answer, Call, Decision
 from tui.ui.toolkit.base_app import BaseScreen
 
 if TYPE_CHECKING:
+    from tui.app.frontend import AgentHolder
     from tui.ui.widgets.dialog import Beneath, Dialog, LeaveKey
 
 T = TypeVar("T")
 
 
-class JobOwner(Protocol):
-    """Has the background commands that questions are about."""
-
-    async def stop_job(self, job_id: str) -> None:
-        """Stop one for the person; does nothing for one that has ended."""
-        ...
-
-
 class ModalApprover:
     """Asks the person in modal dialogs, one question at a time. `beneath` keeps in sight above a
     dialog what it is about; `leave_key` leaves a question unanswered. `asker` names whose question
-    it is, where another session is in sight. `jobs` has the programs that ask for secrets."""
+    it is, where another session is in sight. `holder` has the agent whose programs
+    ask for secrets."""
 
     asks_secrets = True
 
@@ -45,10 +39,10 @@ class ModalApprover:
         beneath: Beneath | None = None,
         leave_key: LeaveKey | None = None,
         asker: str = "",
-        jobs: JobOwner | None = None,
     ) -> None:
         self._app, self._beneath, self._leave_key = app, beneath, leave_key
-        self._asker, self._jobs = asker, jobs
+        self._asker = asker
+        self.holder: AgentHolder | None = None
         self._asking = asyncio.Lock()
 
     async def ask(self, call: Call, decision: Decision) -> Answer:
@@ -79,10 +73,17 @@ class ModalApprover:
         async with self._asking:
             answer = await self._answered(SecretModal(question))
         if answer == "stop":
-            if self._jobs is not None:
-                await self._jobs.stop_job(question.terminal)
+            await self._stop(question.terminal)
             return None
         return answer
+
+    async def _stop(self, name: str) -> None:
+        """Stop the program in a terminal for the person."""
+        agent = self.holder.agent if self.holder is not None else None
+        for owned in agent.jobs.all if agent is not None else ():
+            job = owned.job
+            if job.id == name and job.terminal is not None and not job.ended:
+                await job.stop("person")
 
     async def _answered(self, modal: Dialog[T]) -> T | None:
         """Show a dialog and wait for its result."""

@@ -19,7 +19,7 @@ from tui.core.errors import HoldfastError
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line, visible
 from tui.ui.screens.panel import copy
-from tui.ui.screens.replay_frames import Frame, frames_of
+from tui.ui.screens.replay_frames import ReplayFrame, frames_of
 from tui.ui.screens.table_screen import whole_words
 from tui.ui.toolkit.base_app import BaseScreen, ThemedApp
 from tui.ui.widgets.keys import REPLAY_KEYS, Keys, bindings, in_rows
@@ -47,7 +47,7 @@ class ReplayScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompati
     def __init__(self, path: Path, name: str) -> None:
         super().__init__()
         self._path, self._name = path, name
-        self._frames: list[Frame] = []
+        self._frames: list[ReplayFrame] = []
         self.whole = False
         """True once the recording is read to its end."""
         self._trouble = ""
@@ -84,7 +84,7 @@ class ReplayScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompati
         """Read the recording; what is read can be played meanwhile."""
         frames = frames_of(self._path)
 
-        def some() -> list[Frame]:
+        def some() -> list[ReplayFrame]:
             return [one for one, _ in zip(frames, range(_BATCH), strict=False)]
 
         try:

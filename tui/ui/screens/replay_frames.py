@@ -23,7 +23,7 @@ _SIZE_MAX: Final = (200, 500)
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class ReplayFrame:
     """A screen, the second at which it is played, the second at which it was there, and what was
     noted then: input of the model, or who had the keyboard."""
 
@@ -40,7 +40,7 @@ class _Event:
     text: str
 
 
-def frames_of(path: Path) -> Iterator[Frame]:
+def frames_of(path: Path) -> Iterator[ReplayFrame]:
     """Yield the frames of a recording, one after the other; lines that can't be read are left out.
     Blocks. Raises OSError, and UsageError for a file that is no recording."""
     with path.open("rb") as file:
@@ -50,7 +50,7 @@ def frames_of(path: Path) -> Iterator[Frame]:
     step = max(_STEP_S, (events[-1].since if events else 0.0) / _FRAMES_MAX)
     emulator, played, before = Emulator(rows, cols), 0.0, 0.0
     shown = TerminalScreen.of_json(emulator.data())
-    yield Frame(0.0, 0.0, shown)
+    yield ReplayFrame(0.0, 0.0, shown)
     for number, event in enumerate(events):
         note = ""
         match event.kind:
@@ -70,7 +70,7 @@ def frames_of(path: Path) -> Iterator[Frame]:
             before = event.since
             now = TerminalScreen.of_json(emulator.data())
             shown = replace(now, lines=_shared(shown.lines, now.lines))
-            yield Frame(played, event.since, shown, note)
+            yield ReplayFrame(played, event.since, shown, note)
 
 
 def _shared(before: tuple[Any, ...], now: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -27,7 +27,7 @@ from tui.app.reports.jobs import state_of
 from tui.core.dataclass import dataclass
 from tui.core.keymap import shown
 from tui.core.text_cleaning import one_line, visible
-from tui.ui.screens.jobs import stop_asked
+from tui.ui.screens.job_stopping import stop_asked
 from tui.ui.screens.panel import copy
 from tui.ui.screens.table_screen import whole_words
 from tui.ui.toolkit.answer_guard import QUIET_S
@@ -137,12 +137,12 @@ class TerminalWatchScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIn
 
     @on(TerminalView.PastAsked)
     @work(group="look", exclusive=True)
-    async def _look_back(self, event: TerminalView.PastAsked) -> None:
+    async def _show_past(self, event: TerminalView.PastAsked) -> None:
         """Show the lines above the screen, too."""
         self.view.show_past(await self._terminal.refresh(since=0), event.rows)
 
     @on(TerminalView.NowAsked)
-    def _look_at_now(self) -> None:
+    def _show_now(self) -> None:
         self.view.show(self._terminal.screen)
 
     def note(self, text: str) -> None:

@@ -1,4 +1,5 @@
-"""Opens what there is of the terminal that a card is about: its live screen, or its recording."""
+"""Opens the terminal that a card is about, live or as its recording; and records that the person
+typed in one."""
 
 from __future__ import annotations
 
@@ -35,3 +36,10 @@ async def open_terminal(frontend: ScreenFrontend, item: ToolItem) -> None:
         frontend.say(f"The recording of {name} is gone.", "warning", hint=last.path)
     else:
         frontend.app.push_screen(ReplayScreen(Path(last.path), f"{name} {last.command}"))
+
+
+async def record_typing(frontend: ScreenFrontend, job: str) -> None:
+    """Record that the person typed in a terminal, without what it was, and show it."""
+    if (agent := frontend.conversation.agent) is not None:
+        for event in await agent.note(f"You typed in {job}."):
+            frontend.show(event)

@@ -400,7 +400,7 @@ JOB_OUTPUT_KEYS = (
 
 TERMINAL_KEYS = (
     Key("t,enter", "take", "t, Enter", "take the keyboard: all keys go to the program"),
-    _own("give_back", "", "Ctrl+]", "give it back: press twice; once sends it to the program"),
+    _own("give_back", "", "Ctrl+]", "give it back (twice); once sends it on"),
     Key("x", "stop", "x", "stop the program"),
     Key("pageup,pagedown", "", "PgUp, PgDn", "scroll back to what has left the screen"),
     Key("end", "", "End", "follow the terminal again"),
