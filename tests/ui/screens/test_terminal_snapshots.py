@@ -125,15 +125,15 @@ def cards(stage: Stage) -> Shot:
     async def drive(pilot: Pilot[None]) -> None:
         await opened(pilot)
         chat = cast("HoldfastApp", pilot.app).chat
-        failed = step(6, "job-3 ← ./install<enter>", "send", "job-3 exit code 1",
+        failed = step(6, "job-3 ← ./install⏎", "send", "job-3 exit code 1",
             tail="Fetching …\nNo space left on device")  # fmt: skip
         failed.state, failed.input = "error", {"action": "send", "terminal": "job-3"}
         for item in (
             AssistantItem("I step through it."),
             step(1, "python -m pdb calc.py", "start", "job-2 running python", tail="(Pdb) "),
-            step(2, "job-2 ← b 12<enter>", "send", "job-2 running python"),
-            step(3, "job-2 ← c<enter>", "send", "job-2 running python"),
-            step(4, "job-2 ← p prices<enter>", "send", "job-2 running python",
+            step(2, "job-2 ← b 12⏎", "send", "job-2 running python"),
+            step(3, "job-2 ← c⏎", "send", "job-2 running python"),
+            step(4, "job-2 ← p prices⏎", "send", "job-2 running python",
                 tail="> calc.py(12)total()\n(Pdb) p prices\n[3, 4.5, '7']\n(Pdb)"),
             failed,
         ):  # fmt: skip

@@ -273,7 +273,7 @@ def terminal_label(input_: dict[str, Any]) -> str:
     if action != "send":
         return f"{action or ''} {terminal}".strip()
     keys = input_.get("keys")
-    named = [f"<{key}>" for key in list_of(keys)]
+    named = ["⏎" if key == "enter" else f"<{key}>" for key in list_of(keys)]
     return f"{terminal} ← {' '.join((str(input_.get('text') or '') + ''.join(named)).split())}"
 
 
