@@ -207,8 +207,8 @@ class TerminalView(ScrollView, can_focus=True):
         if not self.following or not room.height:
             return
         past, (row, column), top = len(picture.recent), picture.cursor, self._top
-        if self.typing and picture.rows > room.height:
-            top = min(top, past + row - room.height // 2)
+        if picture.rows > room.height:  # the part with the cursor
+            top = min(top, past + max(0, row - room.height + 1))
         left = column - room.width + 8 if self.typing and column >= room.width - 4 else 0
         self.scroll_to(x=max(0, left), y=max(0, top), animate=False)
         if self.typing and self.has_focus:
