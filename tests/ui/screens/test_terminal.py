@@ -12,7 +12,7 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from tests.support.terminal import FakeTerminal, screen_of
+from tests.support.fake_terminal import FakeTerminal, screen_of
 from tests.support.world import World
 from tests.ui.screens.driving import running, until
 from tests.ui.screens.test_jobs import started

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from textual.pilot import Pilot
 
-from tests.support.terminal import FakeTerminal, screen_of
+from tests.support.fake_terminal import FakeTerminal, screen_of
 from tests.support.world import World
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, opened
