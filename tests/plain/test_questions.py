@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from tests.plain.face import FakeFace
-from tui.core.questions import Alternative, AnswerChoice, UserQuestion
+from tui.core.questions import Alternative, AnswerChoice, SecretQuestion, UserQuestion
 from tui.plain.questions import Asker, Person
 
 if TYPE_CHECKING:
@@ -51,3 +51,18 @@ async def test_a_server_asks_and_can_be_refused(typed: list[str], expected: list
         "2: Decline: Send nothing to docs.",
     ]
     assert not face.answers
+
+
+@pytest.mark.parametrize(("typed", "expected"), [("hunter2 ", b"hunter2 "), ("", None)])
+async def test_a_secret_is_asked_for_without_being_said_again(
+    typed: str, expected: bytes | None
+) -> None:
+    face = FakeFace(answers=deque([typed]))
+    asker = Asker(cast("Terminal", face), cast("Person", SimpleNamespace(call=face.bell)))
+    answer = await asker.ask_secret(SecretQuestion("job-2", "sudo true", "[sudo] password: "))
+    assert (None if answer is None else bytes(answer.data)) == expected
+    assert face.asked == ["Secret, not shown, or just Enter: "]
+    assert "Command: sudo true" in face.said
+    assert "It shows: [sudo] password:" in face.said
+    assert "hunter2" not in face.text
+    assert face.said[-1] == ("Sent to the program." if expected else "Not answered.")

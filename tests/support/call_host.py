@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import cast
 
 from tui.core.messages import ToolOutput
-from tui.core.questions import AskPerson, UserAnswers, UserQuestion
+from tui.core.questions import (
+    AskPerson,
+    SecretAnswer,
+    SecretQuestion,
+    UserAnswers,
+    UserQuestion,
+)
 from tui.tools.base import Answer, CallHost, Todo
 from tui.tools.mcp.tool import ServerCalls
 
@@ -18,13 +24,16 @@ UNCALLED = cast("ServerCalls", None)
 
 @dataclass
 class FakeHost(CallHost):
-    """Keeps what a call tells. Its rules allow all reading; without a `person` nobody answers."""
+    """Keeps what a call tells. Its rules allow all reading; without a `person` nobody
+    answers, and nobody types a secret but the one that is given."""
 
     emitted: list[str] = field(default_factory=list[str])
     todos: list[Todo] = field(default_factory=list[Todo])
     on_output: Callable[[], None] = lambda: None
     person: AskPerson | None = None
     session: str = "5e55101d"
+    secret: str | None = None
+    asked: list[SecretQuestion] = field(default_factory=list[SecretQuestion])
 
     @property
     def session_id(self) -> str:
@@ -45,6 +54,10 @@ class FakeHost(CallHost):
 
     def waited(self) -> None:
         pass
+
+    async def ask_secret(self, question: SecretQuestion) -> SecretAnswer | None:
+        self.asked.append(question)
+        return SecretAnswer(bytearray(self.secret.encode())) if self.secret is not None else None
 
     async def ask(self, questions: Sequence[UserQuestion]) -> UserAnswers:
         return await self.person(questions) if self.person else UserAnswers(by="default")

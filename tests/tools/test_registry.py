@@ -114,4 +114,9 @@ def test_the_names_that_rules_may_have_are_those_of_all_tools() -> None:
         AskUser, CallTool, PresentPlan, ReadMcpResource, Recall, SearchInstalled, SearchTools,
         Skill, SubAgentTool, SubmitResult,
     )  # fmt: skip
-    assert {*NAMES, *(tool.name for tool in others), "web_search"} == registry.TOOLS.keys()
+    assert {
+        *NAMES,
+        *(tool.name for tool in others),
+        "web_search",
+        "terminal",
+    } == registry.TOOLS.keys()

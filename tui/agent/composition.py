@@ -60,6 +60,7 @@ from tui.settings.hook_files import HOOK_FILES, Hooks
 from tui.settings.rule_files import RuleFile
 from tui.settings.skills import InstalledSkills, plugins_of
 from tui.settings.trust import with_scripts
+from tui.tools.base import Tool
 from tui.tools.jobs import Jobs
 from tui.tools.registry import TOOLS, builtin_tools
 
@@ -133,7 +134,7 @@ def make_agent(
                 find_model=lambda name: agent_model(launch, name),
             ),
             toolbox=Toolbox(
-                tools=builtin_tools() | skills.tools() | own_tools,
+                tools=builtin_tools() | _terminals(launch.config) | skills.tools() | own_tools,
                 jobs=Jobs(clock, confinement.outside if confinement else None, session.path),
                 skills=skills,
                 outputs=_outputs(launch, session),
@@ -220,6 +221,15 @@ async def reconnect(agent: Agent, launch: Launch, clock: Clock) -> Sequence[Fact
         lacks=lacks_of(launch),
         cache_life=cache_life(launch),
     )
+
+
+def _terminals(config: Config) -> dict[str, Tool[Any]]:
+    """The tool for terminals, which few sessions need: the others don't pay for its description."""
+    if not config.jobs.terminals:
+        return {}
+    from tui.tools.terminal import TerminalTool  # noqa: PLC0415 - few have it
+
+    return {TerminalTool.name: TerminalTool(config.jobs.terminals)}
 
 
 def _confinement(

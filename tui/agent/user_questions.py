@@ -11,6 +11,8 @@ from tui.core.dataclass import dataclass, replace
 from tui.core.facts import Notice, QuestionAnswered, QuestionAsked
 from tui.core.messages import ToolOutput
 from tui.core.questions import (
+    SecretAnswer,
+    SecretQuestion,
     UserAnswer,
     UserAnswers,
     UserQuestion,
@@ -19,10 +21,14 @@ from tui.core.questions import (
     question_json,
 )
 from tui.core.text_cleaning import one_line
+from tui.permissions.types import secret_asker
 from tui.tools.ask_user import AskUser, AskUserParams
 from tui.tools.base import ToolContext
 
 _DECIDE: Final = "Decide yourself, continue, and say in your answer what you decided and why."
+_HIDDEN: Final = "Secret"
+_TYPED: Final = "answered, and shown to nobody"
+_NOT_TYPED: Final = "not answered"
 _NOBODY: Final = f"Nobody can be asked here. {_DECIDE}"
 _UNANSWERED: Final = (
     "The user didn't answer. Don't ask the same again: decide yourself what can be undone and say "
@@ -67,6 +73,28 @@ async def put(
             if choice.notice and choice.label in answer.chosen:
                 ctx.publish(Notice(choice.notice))
     return answered
+
+
+async def put_secret(
+    ctx: AgentContext, call_id: str, tool: str, question: SecretQuestion
+) -> SecretAnswer | None:
+    """Ask the person for a secret when nothing else is asked; None where nobody can be asked. That
+    it was asked and answered is published, and nothing of the answer."""
+    approver = secret_asker(ctx.rules.approver)
+    if approver is None:
+        return None
+    async with ctx.rules.asking:
+        text = f"{question.command} in {question.terminal} reads a secret: {question.prompt}"
+        shown = question_json(UserQuestion(_HIDDEN, text, ()))
+        ctx.publish(QuestionAsked(call_id, tool, (shown,)))
+        answer = None
+        try:
+            answer = await ctx.state.pause.question(approver.ask_secret(question))
+        finally:
+            chosen = [_TYPED if answer is not None else _NOT_TYPED]
+            given = {"header": _HIDDEN, "chosen": chosen, "text": ""}
+            ctx.publish(QuestionAnswered(call_id, tool, (given,), "person"))
+    return answer
 
 
 def _output(questions: Sequence[UserQuestion], given: UserAnswers) -> ToolOutput:

@@ -14,9 +14,9 @@ TOPICS: Final = (
     "start", "prompt", "keys", "commands", "switching", "command-line", "permissions", "editing",
     "directives", "sessions", "desk", "background", "goals", "schedule", "context", "requests",
     "memory", "errors", "tasks", "machines", "replay", "print-mode", "python", "claude", "editors",
-    "events", "mcp", "agents", "worktrees", "jobs", "skills", "plugins", "hooks", "web", "images",
-    "configuration", "clouds", "otel", "profiles", "themes", "terminals", "plain", "practice",
-    "files", "containers", "doctor",
+    "events", "mcp", "agents", "worktrees", "jobs", "interactive", "skills", "plugins", "hooks",
+    "web", "images", "configuration", "profiles", "clouds", "otel", "themes", "terminals", "plain",
+    "practice", "files", "containers", "doctor",
 )  # fmt: skip
 """The names of the topics, in reading order: each is a file in `tui/manual`."""
 

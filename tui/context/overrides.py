@@ -53,7 +53,7 @@ MASKED: Final = "[Masked by the person"
 
 _AGE_MAX = 1_000_000
 _KEPT = THINKING | SERVER_RESULTS | {"tool_use", "server_tool_use"}
-_END_MATTERS = frozenset({"run_command", "command_status"})
+_END_MATTERS = frozenset({"run_command", "command_status", "terminal"})
 
 
 @dataclass(frozen=True, slots=True)

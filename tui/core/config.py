@@ -515,12 +515,19 @@ class Agents(_Section, frozen=True, kw_only=True):
 
 
 class JobSettings(_Section, frozen=True, kw_only=True):
-    """Background commands. With `wake` an idle agent gets a turn when one ends."""
+    """Background commands. With `wake` an idle agent gets a turn when one ends; with `terminals`
+    the model has a tool for them."""
 
     wake: Annotated[
         bool,
         "Wake when a job ends: Give an idle agent a turn when a background command ends.",
     ] = False
+    terminals: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=16),
+        "Terminals: How many terminals for programs the model may have open at once.",
+        "0: it has no such tool",
+    ] = 0
 
 
 class Batch(_Section, frozen=True, kw_only=True):

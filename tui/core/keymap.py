@@ -41,6 +41,7 @@ DEFAULT_KEYS: Final[Keymap] = {
     "timeline": ("f9",),
     "side_question": ("alt+q", "ctrl+right_square_bracket"),
     "to_background": ("ctrl+b",),
+    "give_back": ("ctrl+right_square_bracket",),
     "fold_tools": ("ctrl+o",),
     "tasks": ("ctrl+t",),
     "next_pane": ("tab",),

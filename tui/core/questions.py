@@ -103,6 +103,31 @@ def padded(questions: Sequence[UserQuestion], given: UserAnswers) -> tuple[UserA
     return (*given.answers, *(UserAnswer() for _ in questions[len(given.answers) :]))
 
 
+@dataclass(frozen=True, slots=True)
+class SecretQuestion:
+    """A program in a terminal reads a line that it doesn't show, such as a password. `terminal` is
+    the terminal's job, `command` what runs in it, `prompt` the line of the screen that asks."""
+
+    terminal: str
+    command: str
+    prompt: str
+
+
+@dataclass(slots=True)
+class SecretAnswer:
+    """What the person typed, without the end of the line. Whoever has used it calls `wipe`. It goes
+    to the terminal and nowhere else: into no record, event, log, draft or history."""
+
+    data: bytearray
+
+    def wipe(self) -> None:
+        """Overwrite it in memory."""
+        self.data[:] = bytes(len(self.data))
+
+    def __repr__(self) -> str:
+        return "SecretAnswer(…)"
+
+
 AskPerson: TypeAlias = Callable[[Sequence[UserQuestion]], Awaitable[UserAnswers]]
 """Puts questions to the person, one after the other. Cancelling it withdraws them."""
 

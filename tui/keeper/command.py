@@ -31,6 +31,10 @@ _POLL_S: Final = 0.05
 _STEP_S: Final = 0.005
 _END_S: Final = 5.0
 """Seconds to wait for the keeper's report once everything was killed."""
+TERM: Final = "xterm-256color"
+"""What a terminal is to the programs in it."""
+_EMULATION: Final = ("pyte", "wcwidth")
+"""The packages that emulate one."""
 _GONE: Final = ".gone-"
 """The prefix of the name of a folder that is being removed."""
 
@@ -69,15 +73,25 @@ class CommandEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class TerminalSize:
+    """The cells of a command's terminal."""
+
+    rows: int
+    cols: int
+
+
+@dataclass(frozen=True, slots=True)
 class Keep:
     """The place where a command is kept (`folder`, which exists), the file that gets its output
-    (open for reading and writing), and its limits."""
+    (open for reading and writing), and its limits. With a `terminal` it has one of that size, and
+    the file gets a recording of it."""
 
     folder: Path
     output: int
     limit: int
     min_free: int
     timeout: float | None
+    terminal: TerminalSize | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -85,7 +99,23 @@ class Keep:
             "limit": self.limit,
             "min_free": self.min_free,
             "timeout": self.timeout,
+            "terminal": _terminal_json(self.terminal) if self.terminal else None,
         }
+
+
+def _terminal_json(size: TerminalSize) -> dict[str, Any]:
+    """What the keeper of a terminal has to know. Blocks for a moment."""
+    from importlib.util import find_spec  # noqa: PLC0415 - few commands have one
+
+    from tui.keeper.mark import is_marked  # noqa: PLC0415 - as above
+
+    found = (find_spec(name) for name in _EMULATION)
+    places = {Path(spec.origin).parents[1] for spec in found if spec and spec.origin}
+    marked = False
+    with suppress(OSError):
+        marked = is_marked("self")
+    paths = sorted(map(str, places))
+    return {"rows": size.rows, "cols": size.cols, "paths": paths, "marked": marked, "term": TERM}
 
 
 Starter: TypeAlias = Callable[
@@ -126,6 +156,7 @@ class SupervisedCommand:
         min_free: int,
         timeout: float | None = None,
         elsewhere: bool = True,
+        terminal: TerminalSize | None = None,
     ) -> SupervisedCommand:
         """Run a program by its full path, kept in `folder`, which is made for it; with `elsewhere`
         in a temporary one if that can't be made.
@@ -134,7 +165,7 @@ class SupervisedCommand:
         """
 
         def run(made: _Made) -> Awaitable[tuple[int, MonitorReport]]:
-            keep = Keep(made.folder, made.output, limit, min_free, timeout)
+            keep = Keep(made.folder, made.output, limit, min_free, timeout, terminal)
             return starter(argv, cwd, env, keep)
 
         starting = asyncio.ensure_future(

@@ -8,6 +8,11 @@
     lock     locked by the keeper as long as it lives
     control  a FIFO: one letter each to end the command, to kill it, or to lift its time limit
 
+A terminal's folder has two more. Its output is a recording (asciicast).
+
+    terminal a socket: what it shows, what is typed, its size (`tui.keeper.terminal`)
+    screen   its last screen: JSON, by the keeper, when the command has ended
+
 Beside the folders of all sessions, `ends-here` says that commands end with their program.
 
 Standard library only, and little of it: the keeper imports it.
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 CALL, OUTPUT, STATE, LOCK, CONTROL = "call", "output", "state", "lock", "control"
+TERMINAL, SCREEN = "terminal", "screen"
 
 ENDS_HERE = "ends-here"
 """The file two folders above a command's that says that nobody comes back to it."""

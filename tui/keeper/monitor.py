@@ -131,7 +131,8 @@ class Keeper(Monitor):
         self._pid = 0
         self._timed_out = self._open_end = self._eof = False
         self._attended = True
-        self.bytes = self._lines = self._written = self._checked_at = 0
+        self.bytes = self._lines = self._checked_at = 0
+        self._written: int = 0
         self._stopped = ""
         self._tail = b""
         self._digest = hashlib.sha256()
@@ -257,10 +258,15 @@ class Keeper(Monitor):
                         os.read(self._wake, 512)
                 elif file == self._control:
                     self._obey()
-                else:
+                elif file == self.answer.fileno():
                     self._check_program(what)
+                else:
+                    self._serve(file, what)
             if until is None or self._eof or self.bytes != read or time.monotonic() >= until:
                 return
+
+    def _serve(self, file: int, what: int) -> None:
+        """Handle an event of a file that a kind of keeper has added."""
 
     def _check_program(self, what: int) -> None:
         """Note if the program has gone, and end with it where that is wanted."""

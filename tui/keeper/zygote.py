@@ -117,10 +117,38 @@ def _serve(
 
         def start(streams: list[int]) -> Monitor:
             if keep := spec.get("keep"):
-                return Keeper(answer, streams[:2], keep)
+                return keeper(answer, streams[:2], keep)
             return Monitor(answer, zygote, streams)
 
         supervise(answer, files, start, run)
+
+
+def keeper(answer: socket.socket, streams: list[int], keep: dict[str, Any]) -> Keeper:
+    """Make the keeper of a command; one with a terminal loads more."""
+    if not keep.get("terminal"):
+        return Keeper(answer, streams, keep)
+    import sys  # noqa: PLC0415 - as below
+
+    sys.path += keep["terminal"]["paths"]
+    from tui.keeper.terminal import TerminalKeeper  # noqa: PLC0415 - other commands do without
+
+    return TerminalKeeper(answer, streams, keep)
+
+
+def has_terminal(spec: dict[str, Any]) -> bool:
+    """True if a request is for a command with a terminal."""
+    keep: dict[str, Any] = spec.get("keep") or {}
+    return bool(keep.get("terminal"))
+
+
+def take_terminal(spec: dict[str, Any]) -> None:
+    """Make the input of this process, which leads a session, its terminal, if it is one. Raises
+    OSError."""
+    if has_terminal(spec):
+        import fcntl  # noqa: PLC0415 - other commands do without
+        import termios  # noqa: PLC0415 - as above
+
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def request_in(files: list[int]) -> dict[str, Any]:
@@ -164,6 +192,7 @@ def plain(spec: dict[str, Any]) -> Run:
         if not child:
             try:
                 os.setsid()
+                take_terminal(spec)
                 os.chdir(spec["cwd"])
             except OSError as failure:
                 os.write(theirs, words(failure).encode())

@@ -14,7 +14,7 @@ from tui.core.paths import shorten
 from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.core.web_address import WebAddress
 from tui.core.workspace import Workspace
-from tui.permissions.policy import CallFacts, Grant, Policy, decide, examine
+from tui.permissions.policy import CallFacts, Grant, Policy, decide, examine, input_to
 from tui.permissions.risk_tiers import EXACT_ONLY, INTERPRETERS, SHELLS, SUBCOMMANDS
 from tui.permissions.rules import (
     FILE_EDITORS,
@@ -136,6 +136,9 @@ class Gate:
 
     def _scope(self, call: Call) -> _Scope:
         workspace = self._workspace
+        if call.types is not None:
+            words = input_to(call.types.terminal)
+            return _Scope(words, Grant(call.tool, subject=words), ())
         if workspace is None:
             return _this_call(call, "this call")
         try:

@@ -20,7 +20,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote
 
 from tui.core.dataclass import dataclass, field, replace
@@ -47,6 +47,7 @@ from tui.permissions.risk_tiers import (
     SSH_ADDRESS,
 )
 from tui.permissions.rules import (
+    COMMANDS,
     GUARDED,
     Line,
     Rule,
@@ -61,7 +62,7 @@ from tui.permissions.rules import (
     rule_naming_program,
 )
 from tui.permissions.sandbox.walls import Level
-from tui.permissions.types import Call, Decision, Mode
+from tui.permissions.types import Call, Decision, Mode, TypedInput
 
 if TYPE_CHECKING:
     from tui.permissions.risk import CommandPart, RiskVerdict
@@ -208,6 +209,8 @@ def decide(
     refused = _refused(facts, policy, mode, holds, workspace)
     if refused is not None:
         return refused
+    if call.types is not None:
+        return _typed(facts, call.types, policy, mode, tuple(grants), elevated=elevated)
     decision = _allowed(facts, policy, mode, tuple(grants), workspace)
     inside = workspace.widen(False)
     # An allowed call that leaves the workspace is only possible elevated, which its reason must
@@ -235,6 +238,53 @@ def decide(
     level = decision.level if decision.level in holds else Level.OUTSIDE
     walls = bool(holds) and facts.verdict is not None
     return replace(decision, level=level, walls=walls, paths=facts.real)
+
+
+def input_to(terminal: str) -> str:
+    """Name what a lasting yes to input covers: all that is typed into that terminal."""
+    return f"input to {terminal}"
+
+
+def _typed(
+    facts: CallFacts,
+    typed: TypedInput,
+    policy: Policy,
+    mode: Mode,
+    grants: Sequence[Grant],
+    *,
+    elevated: bool,
+) -> Decision:
+    """Decide about input into a terminal. Its walls hold whatever is typed; without walls each
+    input asks, unless the person lets it be typed there for the session. A line that a shell gets
+    asks as a command does where its risk is high."""
+    call, verdict = facts.call, facts.verdict
+    risk = verdict.risk if verdict else None
+    confined = typed.level is not Level.OUTSIDE
+    marks = tuple(part.text for part in verdict.worst) if verdict else ()
+
+    def answer(
+        answer: Literal["allow", "ask", "deny"], why: str, by: str, *, once: bool = False
+    ) -> Decision:
+        level = typed.level
+        return Decision(answer, why, by, risk, level, walls=confined, marks=marks, once=once)
+
+    if mode == "plan" and typed.level is not Level.READ_ONLY:
+        return answer("deny", "Plan mode is read-only: nothing is typed into a terminal.", "plan")
+    if elevated:
+        return answer("allow", "Elevated.", "elevated")
+    if unseen := _unseen(facts, policy):
+        return answer("ask", *unseen, once=True)
+    if rule := matching_rule(policy.ask, call, verdict, facts.forms):
+        return answer("ask", f"The rule {rule} asks. {_reason(facts)}", str(rule), once=True)
+    if risk == "high-risk":
+        return answer("ask", _reason(facts), "default", once=True)
+    if confined:
+        return answer("allow", f"Stays behind the walls of {typed.terminal}.", "sandbox")
+    words = input_to(typed.terminal)
+    if any(grant.tool == call.tool and grant.subject == words for grant in grants):
+        return answer("allow", _IN_SESSION, "session")
+    why = f"Nothing confines {typed.terminal}: input there can do all that you can do."
+    return answer("ask", why, "default")
 
 
 def examine(call: Call, policy: Policy, workspace: Workspace) -> CallFacts:
@@ -323,7 +373,8 @@ def _unseen(facts: CallFacts, policy: Policy) -> tuple[str, str] | None:
     rule forbids some. Also returns that rule."""
     parts = facts.verdict.parts if facts.verdict is not None else ()
     why = next((part.unseen for part in parts if part.unseen), "")
-    rule = next((rule for rule in policy.deny if why and rule.names(facts.call.tool)), None)
+    tools = (facts.call.tool, COMMANDS)
+    rule = next((rule for rule in policy.deny if why and any(map(rule.names, tools))), None)
     if rule is None:
         return None
     return f"Can't tell whether the rule {rule} forbids this: {why}.", str(rule)

@@ -183,10 +183,12 @@ GUARDED: Mapping[str, str] = {
 FILE_EDITORS = ("edit_file", "write_file")
 """The tools that write one file."""
 READS_FILES = "read_file"
+COMMANDS = "run_command"
 _AS_WELL: Mapping[str, tuple[str, ...]] = {
     "apply_patch": FILE_EDITORS,
     "grep_search": (READS_FILES,),
     "recall": (READS_FILES,),
+    "terminal": (COMMANDS,),
 }
 """Tools that do what others do: rules that forbid those, or ask, apply to them, too."""
 
@@ -274,6 +276,12 @@ def git_settings_from_elsewhere(command: str) -> bool:
     return _GIT_ELSEWHERE.search(command) is not None
 
 
+def _for_command(rule: Rule, call: Call) -> bool:
+    """True if a rule is about the tool of a call, or about commands, which another tool may run,
+    too."""
+    return any(map(rule.names, (call.tool, *_AS_WELL.get(call.tool, ()))))
+
+
 def rule_naming_program(rules: Iterable[Rule], call: Call) -> Rule | None:
     """The first rule whose program is named anywhere in the command, as a separate word."""
     for rule in rules:
@@ -281,7 +289,7 @@ def rule_naming_program(rules: Iterable[Rule], call: Call) -> Rule | None:
         name = first.rpartition("/")[2]
         whole = r"(?!\w)" if more or rule.literal else ""  # `git*` also means `git-lfs`
         pattern = rf"(?<!\w){re.escape(name)}{whole}"
-        if name and rule.names(call.tool) and re.search(pattern, call.subject, re.IGNORECASE):
+        if name and _for_command(rule, call) and re.search(pattern, call.subject, re.IGNORECASE):
             return rule
     return None
 
@@ -296,7 +304,7 @@ def rule_allowing_command(
     be covered: `git commit*` does not cover `git commit && make`. A high-risk command needs a rule
     that says so by name (not `run_command`, not `*`); without `explicit` no rule is enough for it.
     """
-    own = [rule for rule in rules if rule.names(call.tool)]
+    own = [rule for rule in rules if _for_command(rule, call)]
     whole = str(call.command).strip()
     if explicit or verdict.risk != "high-risk":
         for rule in own:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 from tui.core.dataclass import dataclass, field
-from tui.core.questions import PlanReview, UserAnswers, UserQuestion
+from tui.core.questions import (
+    PlanReview,
+    SecretAnswer,
+    SecretQuestion,
+    UserAnswers,
+    UserQuestion,
+)
 from tui.core.text_cleaning import visible
 from tui.permissions.sandbox.walls import Level
 
@@ -30,6 +36,14 @@ REACHES: Final[Mapping[Level, str]] = {
 """The abilities of a command at each level of the sandbox, for the person who decides about it."""
 
 HEAD_OF_RULES: Final = "2 allows this until the session ends, 3 saves it for every session:"
+
+
+@dataclass(frozen=True, slots=True)
+class TypedInput:
+    """Input for a program that runs in a terminal. `level` is that of the walls around it."""
+
+    terminal: str
+    level: Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +72,9 @@ class Call:
     conversation itself."""
     input: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
     """The input as it would run, after hooks."""
+    types: TypedInput | None = None
+    """Where it types: input for a terminal that runs. `command` is then the line that a shell there
+    gets, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,3 +162,25 @@ class Approver(Protocol):
     async def review_plan(self, title: str, plan: str) -> PlanReview:
         """Show a plan, in Markdown, for approval. Cancelling approves nothing."""
         ...
+
+
+@runtime_checkable
+class AsksSecrets(Protocol):
+    """Asks a person for a line that a program in a terminal reads without showing it.
+
+    An approver that can't is none: the terminal then waits, and the model is told so.
+    `asks_secrets` is false where that is a matter of whom it passes questions to.
+    """
+
+    @property
+    def asks_secrets(self) -> bool: ...
+
+    async def ask_secret(self, question: SecretQuestion) -> SecretAnswer | None:
+        """Ask; None if the person doesn't answer. Cancelling withdraws the question: it may have
+        been answered at the terminal itself. The answer is shown, kept and sent nowhere."""
+        ...
+
+
+def secret_asker(approver: Approver) -> AsksSecrets | None:
+    """Return who asks for secrets where an approver asks; None where nobody can be asked."""
+    return approver if isinstance(approver, AsksSecrets) and approver.asks_secrets else None

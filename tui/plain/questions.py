@@ -43,6 +43,8 @@ from tui.core.questions import (
     Alternative,
     AnswerChoice,
     PlanReview,
+    SecretAnswer,
+    SecretQuestion,
     UserAnswer,
     UserAnswers,
     UserQuestion,
@@ -132,10 +134,11 @@ class Person(Protocol):
 
 @dataclass(slots=True)
 class Asker:
-    """Asks on a `terminal`. Implements `Approver`."""
+    """Asks on a `terminal`. Implements `Approver` and `AsksSecrets`."""
 
     terminal: Terminal
     person: Person
+    asks_secrets: bool = True
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -199,6 +202,25 @@ class Asker:
         label = next((label for one, label in PLAN_CHOICES if one == verdict), "not now")
         self.terminal.say(sentence(f"Answered: {label}"))
         return PlanReview(verdict, plan, comment)
+
+    async def ask_secret(self, question: SecretQuestion) -> SecretAnswer | None:
+        """Ask for a line that isn't shown; an empty one is no answer."""
+        async with self._asking:
+            self.person.call()
+            prompt = " ".join(decided_about(question.prompt)).strip()
+            self.terminal.say(
+                f"Question: a program asks for a secret in {spoken(question.terminal)}.",
+                *_named("Command", decided_about(question.command)),
+                *([f"It shows: {prompt}"] if prompt else []),
+                "Only the program gets it: the model doesn't see it and nothing saves it, but check"
+                " the command. /jobs stop ends the program.",
+            )
+            typed = await self.terminal.answer("Secret, not shown, or just Enter: ", hidden=True)
+            if not typed:
+                self.terminal.say("Not answered.")
+                return None
+            self.terminal.say("Sent to the program.")
+            return SecretAnswer(bytearray(typed, "utf-8", "surrogateescape"))
 
     async def _answer_to(self, question: UserQuestion, title: str) -> UserAnswer | None:
         """Ask a question; it takes a number, several if possible, or the person's own words."""

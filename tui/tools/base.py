@@ -33,7 +33,7 @@ from tui.core.config import Guard
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
-from tui.core.questions import UserAnswers, UserQuestion
+from tui.core.questions import SecretAnswer, SecretQuestion, UserAnswers, UserQuestion
 from tui.core.workspace import Workspace
 from tui.tools.limits.receipt import Keep
 
@@ -135,6 +135,11 @@ class CallHost(Protocol):
     def waited(self) -> None:
         """Leave out the time until now, in which the call waited for the person."""
 
+    async def ask_secret(self, question: SecretQuestion) -> SecretAnswer | None:
+        """Ask the person for what only a program may get; None if they don't answer, or nobody can
+        be asked. Cancelling it withdraws the question."""
+        ...
+
     async def ask(self, questions: Sequence[UserQuestion]) -> UserAnswers:
         """Put questions of others than the model to the person, one after the other. Cancelling it
         withdraws them."""
@@ -154,6 +159,7 @@ class ToolContext:
     - `recorded`: the start of the call is on the disk.
     - `environment` is that of a command which nobody was asked about; None for the usual one.
     - `starter` starts commands in a sandbox; None for that of the jobs, which confines nothing.
+      `walls` is the level of that sandbox, "" for none.
       `start_reader` starts a program that only reads in one; None if there is none.
     - `allowed` are the real paths that the call was allowed for; None if that is not decided yet.
     - `document_pages` is the number of pages of a PDF that the model takes as one document; 0 if it
@@ -174,6 +180,7 @@ class ToolContext:
     recorded: bool = True
     environment: Mapping[str, str] | None = None
     starter: Starter | None = None
+    walls: str = ""
     start_reader: StartReader | None = None
     allowed: frozenset[Path] | None = None
     document_pages: int = 0
@@ -204,6 +211,10 @@ class Tool(ABC, Generic[P]):
         left enough behind (`ctx.kept`, or a job); otherwise None: it is never run again here."""
         del params, ctx
         return None
+
+    def effect_of(self, params: P) -> Effect:  # noqa: ARG002
+        """Return the side-effect class of one call, which may be less than the tool's."""
+        return self.effect
 
     def subject(self, params: P) -> str:
         """Return the text that permission rules match their globs against: the command or the

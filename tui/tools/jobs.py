@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from tui.core.clock import Clock, SystemClock
 from tui.core.command_ends import END_UNKNOWN
@@ -23,7 +23,7 @@ from tui.core.dataclass import dataclass
 from tui.core.errors import StorageError, ToolError
 from tui.core.messages import RawOutput, string_of
 from tui.core.private_files import open_private, private_link
-from tui.keeper.command import PlainStarter, Starter, SupervisedCommand
+from tui.keeper.command import PlainStarter, Starter, SupervisedCommand, TerminalSize
 from tui.tools.output_capture import (
     SPILL_AFTER,
     Cleaner,
@@ -32,6 +32,9 @@ from tui.tools.output_capture import (
 )
 from tui.tools.process import outcome, start_command
 from tui.tools.terminal_text import TerminalText
+
+if TYPE_CHECKING:
+    from tui.tools.terminal_link import TerminalLink
 
 _TICK_S = 0.1
 _CHUNK = 1 << 20
@@ -100,6 +103,8 @@ class Job:
         """`path` is the file with its output, `place` its lasting name; `read`: the bytes of the
         output that the model has."""
         self.id = job_id
+        self.terminal = _terminal_of(command)
+        """Its terminal, if it has one."""
         self.command = string_of(command.call.get("command"))
         self.pid = command.pid
         self.path = path
@@ -198,6 +203,10 @@ class Job:
         """Return the output since the last read. If it is long, all of it is written to `spill`."""
         ended, lost = self.ended, self._lost
         self.end_read = ended
+        if self.terminal is not None:
+            text = f"{(await self.terminal.refresh()).text}\n"
+            data = text.encode()
+            return JobOutput(text, RawOutput(len(data), text.count("\n"), False, "", data))
         start, end = self._read_up_to, self._written
         size = end - start if not lost else self.bytes - self._accounted
         look = partial(_read_span, self.path, start, end, spill=spill, limits=limits, whole=ended)
@@ -222,7 +231,10 @@ class Job:
         return JobOutput(text, raw, seen.full)
 
     def tail(self, *, lines: int, chars: int) -> str:
-        """Return the last lines that it printed, cleaned. Blocks."""
+        """Return the last lines that it printed, cleaned; of a terminal, those of its last screen.
+        Blocks."""
+        if self.terminal is not None:
+            return "\n".join(self.terminal.screen.text.split("\n")[-lines:])[-chars:]
         end = self._written
         start = max(0, end - _TAIL_BYTES)
         with suppress(OSError), open_private(self.path) as file:
@@ -240,7 +252,8 @@ class Job:
         if not self._written:
             return ""
         note = f"; no more is kept: {self._lost}" if self._lost else ""
-        return f"all output: {self.path}{note}"
+        what = "all output" if self.terminal is None else "recording (asciicast)"
+        return f"{what}: {self.path}{note}"
 
     def settle(self) -> None:
         """Remove what a later run would need: its end is recorded. Blocks."""
@@ -251,6 +264,8 @@ class Job:
     async def _until_end(self) -> None:
         await self.kept.wait()
         self._took = self._clock.monotonic() - self._started
+        if self.terminal is not None:
+            await self.terminal.finish()
         if self.path == self.kept.output:
             with suppress(OSError, StorageError):
                 self.path = await asyncio.to_thread(private_link, self.path, self._place)
@@ -303,11 +318,16 @@ class Jobs:
         starter: Starter | None = None,
         call_id: str = "",
         elsewhere: bool = True,
+        terminal: TerminalSize | None = None,
+        walls: str = "",
     ) -> Job:
         """Run `line` in the background, kept in `folder`, its output in a private file at
-        `path`."""
+        `path`; in a terminal of that size if one is given. `walls` is the level of the sandbox
+        around it, "" for none."""
         limits, job_id = limits or Guard(), self._next_id()
         call = {"call_id": call_id, "job": job_id, "session": self.session}
+        if terminal is not None:
+            call |= {"terminal": (terminal.rows, terminal.cols), "walls": walls}
         command = await start_command(
             line,
             cwd=cwd,
@@ -319,6 +339,7 @@ class Jobs:
             # Outside of a session nothing could find it again, so it ends with the program.
             timeout=None if self.session else 0.0,
             elsewhere=elsewhere,
+            terminal=terminal,
         )
         return await self.adopt(command, path=path, limits=limits, origin=Origin(call_id))
 
@@ -447,8 +468,19 @@ class Jobs:
                         job.path.parent.rmdir()
                 if self.leaving:
                     job.kept.close()
+                if job.terminal is not None:
+                    job.terminal.close()
             if self._own is not None:
                 await asyncio.to_thread(self._own.close)
+
+
+def _terminal_of(command: SupervisedCommand) -> TerminalLink | None:
+    size = command.call.get("terminal")
+    if not size:
+        return None
+    from tui.tools.terminal_link import TerminalLink  # noqa: PLC0415 - most commands have none
+
+    return TerminalLink(command.folder, (size[0], size[1]))
 
 
 def _named(

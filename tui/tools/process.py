@@ -19,7 +19,13 @@ from tui.core.config import Guard
 from tui.core.errors import ToolError
 from tui.core.process_birth import born
 from tui.core.redaction import child_environment
-from tui.keeper.command import StartedBeforeError, Starter, SupervisedCommand
+from tui.keeper.command import (
+    TERM,
+    StartedBeforeError,
+    Starter,
+    SupervisedCommand,
+    TerminalSize,
+)
 from tui.keeper.monitor import GRACE_S
 
 _POLL_S = 0.05
@@ -34,6 +40,12 @@ QUIET = {
 }
 """So that nothing waits for a person, output comes when it is written, and a look of git writes
 nothing: a hook would run after it."""
+
+_OF_TERMINALS = frozenset(
+    {"COLORTERM", "COLUMNS", "LINES", "TERMCAP", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TMUX",
+     "TMUX_PANE", "STY", "VTE_VERSION", "WT_SESSION", "KITTY_WINDOW_ID", "SSH_TTY"}
+)  # fmt: skip
+"""Variables about the terminal that a program runs in."""
 
 
 @cache
@@ -54,8 +66,10 @@ async def start_command(
     starter: Starter,
     timeout: float | None = None,
     elsewhere: bool = True,
+    terminal: TerminalSize | None = None,
 ) -> SupervisedCommand:
-    """Run a command line by the shell, its stdout and stderr merged in order, kept in a new folder.
+    """Run a command line by the shell, its stdout and stderr merged in order, kept in a new folder;
+    or in a terminal of its own.
 
     `env` is its environment, ours without the program's secrets if left out. `call` is what a later
     run of the program will know of it, and `timeout` when its keeper ends it where no program is
@@ -69,7 +83,7 @@ async def start_command(
         return await SupervisedCommand.start(
             (*shell(env.get("PATH")), line),
             cwd=cwd,
-            env={**env, **QUIET},
+            env={**env, **QUIET} if terminal is None else _with_terminal(env),
             folder=folder,
             starter=starter,
             call={**call, "command": line, "cwd": str(cwd)},
@@ -77,6 +91,7 @@ async def start_command(
             min_free=limits.spill_min_free_bytes,
             timeout=timeout,
             elsewhere=elsewhere,
+            terminal=terminal,
         )
     except StartedBeforeError as error:
         raise ToolError(
@@ -85,6 +100,12 @@ async def start_command(
         ) from error
     except (OSError, ValueError) as error:
         raise _cannot_start(error) from error
+
+
+def _with_terminal(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a command with a terminal: that of the person's own says nothing here."""
+    kept = {name: value for name, value in env.items() if name not in _OF_TERMINALS}
+    return {**kept, "TERM": TERM}
 
 
 async def end_group(pid: int, birth: str, clock: Clock) -> bool:

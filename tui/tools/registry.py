@@ -27,10 +27,12 @@ class ToolWords:
 
 
 SEARCH_INSTALLED: Final = "search_installed"
+TERMINAL: Final = "terminal"
 
 TOOLS: Final[Mapping[str, ToolWords]] = {
     "run_command": ToolWords("Run", "execute"),
     "command_status": ToolWords("Job", "execute"),
+    TERMINAL: ToolWords("Terminal", "execute"),
     "read_file": ToolWords("Read", "read"),
     "list_dir": ToolWords("List", "read"),
     "read_mcp_resource": ToolWords("Read", "read"),

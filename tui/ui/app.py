@@ -30,6 +30,7 @@ from tui.ui.toolkit.base_app import BaseScreen, ThemedApp, TooSmall, note_for, u
 from tui.ui.toolkit.familiar_keys import INSTEAD
 from tui.ui.toolkit.key_parser import AltKey, DoubtfulKey, typed
 from tui.ui.toolkit.key_sequencer import CommandLine, DoublePress, Pressed
+from tui.ui.widgets.conversation.items import TERMINAL
 from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.keys import APP_KEYS, bindings
 from tui.ui.widgets.prompt import Prompt
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from tui.app.services import Opening
     from tui.core.keymap import Keymap
     from tui.ui.frontend import ScreenFrontend, TurnEnded
+    from tui.ui.screens.terminal import TerminalWatchScreen
     from tui.ui.start.terminal_takeover import TerminalTakeover
     from tui.ui.widgets.asked_line import LineAsked
     from tui.ui.widgets.conversation import view
@@ -422,9 +424,22 @@ class HoldfastApp(ThemedApp):
         self, event: view.ConversationView.ItemOpened
     ) -> None:
         if self.ready and self.screen is self.chat:
-            from tui.ui.screens.sub_agents import open_sub_agent  # noqa: PLC0415 - on demand
+            if event.item.name == TERMINAL:
+                from tui.ui.screens.terminal_opening import open_terminal  # noqa: PLC0415 - on demand
+
+                await open_terminal(self.frontend, event.item)
+                return
+            from tui.ui.screens.sub_agents import open_sub_agent  # noqa: PLC0415 - as above
 
             await open_sub_agent(self.frontend, event.item.id)
+
+    async def _on_terminal_watch_screen_person_typed(
+        self, event: TerminalWatchScreen.PersonTyped
+    ) -> None:
+        if self.ready:
+            from tui.ui.screens.terminal_opening import record_typing  # noqa: PLC0415 - on demand
+
+            await record_typing(self.frontend, event.job)
 
     def _on_line_asked(self, event: LineAsked) -> None:
         if self.ready:

@@ -114,6 +114,7 @@ class ScreenFrontend:
         self._find_view = find_view
         self.log = FactLog(services.clock)
         chat.side.results = self._results
+        chat.conversation.opens_terminals = True
         self.renderer = FactRenderer(chat, self.log, self._result)
         self.approver = ModalApprover(app, chat, asker=_ASKER)
         settings = services.settings
@@ -121,7 +122,7 @@ class ScreenFrontend:
         settings.follow(lambda now: now.terminal, self.terminal.use)
         self.notifier = notifier(app, services.clock, self.terminal.notification, settings)
         self._progress = app.set_interval(SEND_AGAIN_S, self.terminal.say_again, pause=True)
-        self.conversation = Conversation(services, self)
+        self.conversation = self.approver.holder = Conversation(services, self)
         self.conversation.door.kind = "screen"
         self.status = StatusCommand(
             settings=settings.now.status,

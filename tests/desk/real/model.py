@@ -8,6 +8,11 @@ A prompt has a line `Steps: …`, with steps that `;` separates. Each is one ans
     write PATH TEXT…  writes a file
     ask QUESTION      asks the person, with the answers Yes and No
     plan TITLE        puts a plan up for approval
+    start COMMAND     starts a command in a terminal
+    type JOB TEXT…    types TEXT and Enter there; a word such as <up> is a key instead
+    look JOB          reads its screen
+    wait JOB TEXT…    waits for a text on it
+    close JOB         ends it
     busy              is overloaded once, then says a line
     end               says that it is done, though steps are left: those of a goal's next round
 
@@ -21,6 +26,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,6 +36,7 @@ from tests.support.server_script import Json, Script
 _EVERY_S = 0.1
 _MARK = "Steps:"
 _ROUNDS = 3
+_KEY = re.compile(r"<[a-z0-9+]+>")
 
 
 class PromptedScript(Script):
@@ -61,7 +68,7 @@ class PromptedScript(Script):
         return turn, None, len(messages)
 
 
-def answer(step: str) -> Json:
+def answer(step: str) -> Json:  # noqa: C901 - one case per step
     """The answer that a step spells out."""
     verb, _, rest = step.partition(" ")
     match verb:
@@ -86,12 +93,27 @@ def answer(step: str) -> Json:
             return _call("present_plan", title=rest, plan=f"# {rest}\n\n1. Do it.\n2. Check it.\n")
         case "end":
             return {"text": "That should do it."}
+        case "start":
+            return _call("terminal", action="start", command=rest)
+        case "type":
+            job, _, text = rest.partition(" ")
+            keys = [word[1:-1] for word in text.split() if _KEY.fullmatch(word)]
+            typed = {"keys": keys} if keys else {"text": text, "keys": ["enter"]}
+            return _call("terminal", action="send", terminal=job, **typed)
+        case "look":
+            return _call("terminal", action="read", terminal=rest)
+        case "wait":
+            job, _, text = rest.partition(" ")
+            return _call("terminal", action="wait", terminal=job, until=[text] if text else [])
+        case "close":
+            return _call("terminal", action="close", terminal=rest)
         case _:
             return {"text": f"{step}."}
 
 
 def _call(name: str, **input_: Any) -> Json:
-    return {"text": f"I use {name}.", "tools": [{"name": name, "input": input_}]}
+    words = {} if name == "terminal" else {"text": f"I use {name}."}
+    return {**words, "tools": [{"name": name, "input": input_}]}
 
 
 def _is_check(message: Json) -> bool:

@@ -28,12 +28,16 @@ from tests.ui.screens.test_prompt_snapshots import PICTURES as PROMPT
 from tests.ui.screens.test_questions_snapshots import PICTURES as QUESTIONS
 from tests.ui.screens.test_sessions_snapshots import PICTURES as SESSIONS
 from tests.ui.screens.test_tasks_snapshots import PICTURES as TASKS
+from tests.ui.screens.test_terminal_snapshots import PICTURES as TERMINALS
 from tests.ui.screens.test_timeline_snapshots import PICTURES as TIMELINE
 from tests.ui.screens.test_welcome_snapshots import PICTURES as WELCOME
 from tui.ui.toolkit.themes import contrast
 from tui.ui.widgets.questions import Choice
 
-TOPICS = (QUESTIONS, PANELS, SESSIONS, DESK, CONTEXT, TIMELINE, TASKS, WELCOME, PROMPT, WATCHED)
+TOPICS = (
+    *(QUESTIONS, PANELS, SESSIONS, DESK, CONTEXT, TIMELINE),
+    *(TASKS, TERMINALS, WELCOME, PROMPT, WATCHED),
+)
 ELSEWHERE = {"KeysScreen", "SettingsScreen", "ConversationReader"}
 """They have their pictures in a file of their own, or are those of what derives from them."""
 LIGHT = ("daylight", "linen")
@@ -65,8 +69,8 @@ def test_every_screen_has_a_picture_in_two_themes_and_two_sizes() -> None:
 )
 @pytest.mark.parametrize(
     "picture",
-    [*QUESTIONS.values(), *SESSIONS.values(), *DESK.values()],
-    ids=[*QUESTIONS, *SESSIONS, *DESK],
+    [*QUESTIONS.values(), *SESSIONS.values(), *DESK.values(), *TERMINALS.values()],
+    ids=[*QUESTIONS, *SESSIONS, *DESK, *TERMINALS],
 )
 async def test_every_answer_is_in_sight_on_a_small_terminal(
     picture: Picture, size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

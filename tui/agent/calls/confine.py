@@ -186,7 +186,9 @@ async def _run_confined(ctx: AgentContext, call: CheckedCall, trial: Trial) -> R
     if confinement is not None:
         ends = not call.call.background
         starter = confinement.starter(level, git_copies=ends, clones=trial.clones)
-    output = await call.tool.run(call.params, replace(call.context, starter=starter))
+    walls = level.value if confinement is not None else ""
+    context = replace(call.context, starter=starter, walls=walls)
+    output = await call.tool.run(call.params, context)
     if confinement is None:
         return output, None
     return await _explained(ctx, confinement, call, level, output)

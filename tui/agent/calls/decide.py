@@ -37,7 +37,7 @@ async def decide(shared: CallContext, call: CheckedCall) -> tuple[CheckedCall, D
         call, decision = await _by_person(shared, call, decision, hooked)
     elif decision.answer == "deny":
         _record(shared, call, "deny", decision)
-    elif call.tool.effect not in {"none", "read"} or decision.by == "elevated":
+    elif call.call.effect not in {"none", "read"} or decision.by == "elevated":
         _record(shared, call, "allow", decision)
     else:
         _debug(shared, call, "allow", decision)

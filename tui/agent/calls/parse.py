@@ -12,6 +12,7 @@ from tui.core.errors import ToolError
 from tui.core.facts import ToolStarted
 from tui.permissions.types import Call
 from tui.tools.base import Params, Tool
+from tui.tools.registry import TERMINAL
 
 _SHOWN_LABEL_CHARS = 1000
 """The length of a call's label in its event."""
@@ -67,11 +68,12 @@ async def check(
 ) -> CheckedCall:
     """Return the call as the permissions see it, with what it takes to run it."""
     ctx, confinement = shared.ctx, shared.ctx.toolbox.confinement
-    command = getattr(params, "command", None) if tool.effect == "run" else None
+    effect = tool.effect_of(params)
+    command = getattr(params, "command", None) or None if effect == "run" else None
     call = Call(
         id=state.id,
         tool=tool.name,
-        effect=tool.effect,
+        effect=effect,
         subject=tool.subject(params),
         command=command,
         paths=tool.paths(params),
@@ -79,6 +81,10 @@ async def check(
         agent=ctx.role,
         input=tool.input_shown(params, state.input),
     )
+    if tool.name == TERMINAL:
+        from tui.agent.calls.terminal_input import with_input  # noqa: PLC0415 - few have one
+
+        call = await with_input(ctx, call, params)
     context = tool_context(shared, state)
-    levels = await confinement.levels() if confinement and command is not None else ()
+    levels = await confinement.levels() if confinement and call.command is not None else ()
     return CheckedCall(state, call, tool, params, context, levels)

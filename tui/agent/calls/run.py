@@ -95,12 +95,12 @@ async def _begun(shared: CallContext, call: CheckedCall, decision: Decision) -> 
     ctx, state, tool, params = shared.ctx, call.state, call.tool, call.params
     if tool.effect in {"read", "write"}:
         ctx.toolbox.touched.update(decision.paths)
-    if tool.effect in {"write", "run"}:
+    if call.call.effect in {"write", "run"}:
         shared.stopped = None
     arguments = sha256(encode({"input": state.call.get("input")})).hexdigest()
     label = " ".join(tool.label(params).split())[:LABEL_CHARS]
     target = await _target(ctx, tool, params)
-    ctx.record(CallBegan(state.id, tool.name, tool.effect, arguments, label, **target))
+    ctx.record(CallBegan(state.id, tool.name, call.call.effect, arguments, label, **target))
     await ctx.recorder.sync()
     if ctx.session.lost:  # whoever has the session now decides about this call
         raise ToolError(f"{ctx.session.lost} Nothing was done.")
@@ -136,7 +136,7 @@ def _before(ctx: AgentContext, named: str) -> dict[str, Any]:
 
 async def _done(shared: CallContext, call: CheckedCall, decision: Decision) -> ToolOutput:
     """Return the result of a call's tool. Raises what the tool raises."""
-    if call.call.command is None:
+    if call.call.command is None or call.call.types is not None:
         return await _run_tool(shared.ctx, call)
     from tui.agent.calls.confine import run_command  # noqa: PLC0415 - on demand
 
@@ -145,7 +145,7 @@ async def _done(shared: CallContext, call: CheckedCall, decision: Decision) -> T
 
 async def _run_tool(ctx: AgentContext, call: CheckedCall) -> ToolOutput:
     """Run a tool that is no command; what it may change in files, only the disk shows."""
-    runs = call.tool.effect == "run"
+    runs = call.call.effect == "run"
     async with watched(ctx, call.call.id) if runs else nullcontext(CallChanges()) as changes:
         output = await call.tool.run(call.params, call.context)
     return changes.added_to(output)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from tui.agent.agent_context import AgentContext
 from tui.agent.calls.finish import SHOWN_CHARS, spill_path
 from tui.agent.calls.state import CallContext, PendingCall
-from tui.agent.user_questions import put
+from tui.agent.user_questions import put, put_secret
 from tui.core.dataclass import dataclass
 from tui.core.documents import PAGE_TOKENS
 from tui.core.facts import ProcessBegan, TodosChanged, ToolOutputChunk
 from tui.core.messages import ToolOutput
 from tui.core.process_birth import born
-from tui.core.questions import UserAnswers, UserQuestion
+from tui.core.questions import SecretAnswer, SecretQuestion, UserAnswers, UserQuestion
 from tui.core.text_cleaning import without_colours
 from tui.tools.base import Answer, CallHost, Todo, ToolContext
 from tui.tools.limits.clamp import Room, clamp_text
@@ -105,6 +105,12 @@ class _Host(CallHost):
     def waited(self) -> None:
         """Count the call's seconds from now: a person's thinking is not the tool's time."""
         self.state.started = self.ctx.clock.monotonic()
+
+    async def ask_secret(self, question: SecretQuestion) -> SecretAnswer | None:
+        try:
+            return await put_secret(self.ctx, self.state.id, self.state.name, question)
+        finally:
+            self.waited()
 
     async def ask(self, questions: Sequence[UserQuestion]) -> UserAnswers:
         try:

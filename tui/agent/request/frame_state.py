@@ -40,7 +40,7 @@ from tui.session.request_numbers import REQUEST
 from tui.settings.rule_files import RuleFile
 from tui.tools.base import Tool
 from tui.tools.limits.clamp import Room
-from tui.tools.registry import SEARCH_INSTALLED
+from tui.tools.registry import SEARCH_INSTALLED, TERMINAL
 from tui.tools.skill import Skill
 
 log = logging.getLogger(__name__)
@@ -394,7 +394,9 @@ class FrameState:
         if rules != [text for name, text in frame.layers if name in _LAYERS_OF_RULES]:
             return False
         tools = {str(tool.get("name")): canonical(tool) for tool in frame.tools}
-        return all(tools.get(name) == canonical(self._schemas[name]) for name in self._builtin)
+        # One without terminals is replayed once they are switched on: the tool joins.
+        needed = self._builtin if TERMINAL in tools else self._builtin - {TERMINAL}
+        return all(tools.get(name) == canonical(self._schemas[name]) for name in needed)
 
     def _may_offer(self, frame: Frame) -> bool:
         """True if what a frame offers of the server's own tools is still to be offered."""

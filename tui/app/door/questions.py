@@ -15,7 +15,15 @@ import msgspec
 from tui.core.cancellation import to_the_end
 from tui.core.dataclass import dataclass, replace
 from tui.core.errors import UsageError
-from tui.core.questions import PLAN_CHOICES, PlanReview, UserAnswer, UserAnswers, UserQuestion
+from tui.core.questions import (
+    PLAN_CHOICES,
+    PlanReview,
+    SecretAnswer,
+    SecretQuestion,
+    UserAnswer,
+    UserAnswers,
+    UserQuestion,
+)
 from tui.permissions.asked import (
     Answered,
     Asked,
@@ -25,7 +33,7 @@ from tui.permissions.asked import (
     answer_of,
     put,
 )
-from tui.permissions.types import Answer, Approver, Call, Decision, offered
+from tui.permissions.types import Answer, Approver, Call, Decision, offered, secret_asker
 
 _RUN: Final = f"{os.getpid()}-{token_hex(6)}"
 """Makes the numbers of this process's questions its own."""
@@ -74,6 +82,15 @@ class SharedApprover:
 
     async def review_plan(self, title: str, plan: str) -> PlanReview:
         return cast("PlanReview", await self._ask(AskedPlan(title, plan)))
+
+    async def ask_secret(self, question: SecretQuestion) -> SecretAnswer | None:
+        """Ask at the front end alone: no line to another process has a secret."""
+        inner = secret_asker(self._inner)
+        return await inner.ask_secret(question) if inner else None
+
+    @property
+    def asks_secrets(self) -> bool:
+        return secret_asker(self._inner) is not None
 
     def answer(self, number: str, data: Any) -> None:
         """Answer an open question with plain data. Raises UsageError where it doesn't wait any

@@ -160,12 +160,17 @@ class WallsAhead:
 
 
 def _can_wait(spec: dict[str, Any]) -> bool:
-    """True if the walls are not those of one command only, and its words suit a script."""
+    """True if the walls are not those of one command only, its words suit a script, and it needs no
+    terminal."""
     env: dict[str, str] = spec["env"]
     copies = spec["copies"][1]
-    return not any(
-        kind == "link" or target.startswith(f"{copies}/") for kind, _, target in spec["mounts"]
-    ) and not any(not name or name.startswith("-") for name in env)
+    return (
+        not spec["keep"].get("terminal")
+        and not any(
+            kind == "link" or target.startswith(f"{copies}/") for kind, _, target in spec["mounts"]
+        )
+        and not any(not name or name.startswith("-") for name in env)
+    )
 
 
 def _key(spec: dict[str, Any]) -> str:

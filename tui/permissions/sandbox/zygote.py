@@ -21,6 +21,7 @@ import select
 import signal
 import socket
 import stat
+import sys
 from contextlib import suppress
 from functools import partial
 
@@ -41,6 +42,15 @@ _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _LISTENS = "0A"
 """The state of a listening socket in /proc/net/tcp."""
 _POLL_S = 0.0002
+_TAKES_TERMINAL = """
+import fcntl, os, signal, sys, termios
+if os.getsid(0) != os.getpid():
+    os.setsid()
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+for name in ("SIGPIPE", "SIGXFSZ"):  # which Python ignores
+    signal.signal(getattr(signal, name), signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 _SCRIPT_AS_INPUT = ["/bin/sh", "-c", "echo; exec >&2; . /proc/self/fd/0"]
 """Says that the walls are finished, waits for a script behind them, and becomes what it says."""
 _MOVED = "something was moved while the walls were built"
@@ -305,7 +315,7 @@ def _start_bubblewrap(
             _join(joined)
             system.die_with_reader(theirs)
             _apply_landlock(spec)
-            argv = [spec["bubblewrap_path"], "--args", str(arguments), "--", *spec["argv"]]
+            argv = [spec["bubblewrap_path"], "--args", str(arguments), "--", *_program(spec)]
             os.execve(argv[0], argv, spec["env"])  # noqa: S606
         except OSError as error:
             monitor.failed(error)
@@ -313,6 +323,13 @@ def _start_bubblewrap(
             os._exit(127)
     os.close(theirs)
     return child, info
+
+
+def _program(spec: dict[str, Any]) -> list[str]:
+    """The words of a command; one with a terminal takes it first, as the leader of a session."""
+    if not zygote.has_terminal(spec):
+        return spec["argv"]
+    return [sys.executable, "-I", "-S", "-c", _TAKES_TERMINAL, *spec["argv"]]
 
 
 def _inner_process(child: int) -> int:
@@ -453,6 +470,9 @@ def _be_init(spec: dict[str, Any], command_file: int, outcome: int) -> NoReturn:
         error, theirs = os.pipe()
         command = os.fork()
         if not command:
+            if zygote.has_terminal(spec):
+                os.setsid()
+                zygote.take_terminal(spec)
             with os.fdopen(command_file, "rb") as file:
                 cwd, argv, env = json.loads(file.read())
             try:
@@ -591,6 +611,7 @@ def _run_landlock(
         try:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             os.setsid()
+            zygote.take_terminal(spec)
             system.die_with_parent(me)
             os.chdir(spec["cwd"])
             _apply_landlock(spec)

@@ -170,7 +170,8 @@ async def jobs(frontend: ScreenFrontend, argument: str) -> None:
     """Show the background commands; with a number, the output of one."""
     from tui.app.reports.jobs import USAGE, named  # noqa: PLC0415 - as those below: on demand
     from tui.core.errors import UsageError  # noqa: PLC0415
-    from tui.ui.screens.jobs import JobOutputScreen, JobsScreen, stop_asked  # noqa: PLC0415
+    from tui.ui.screens.job_stopping import stop_asked  # noqa: PLC0415
+    from tui.ui.screens.jobs import JobsScreen, job_screen  # noqa: PLC0415
 
     agent = frontend.conversation.open_agent()
     if agent is None:
@@ -189,7 +190,7 @@ async def jobs(frontend: ScreenFrontend, argument: str) -> None:
         case ["stop", number]:
             await stop_asked(frontend.app, named(agent, number).job)
         case [number]:
-            frontend.app.push_screen(JobOutputScreen(named(agent, number)))
+            frontend.app.push_screen(job_screen(named(agent, number)))
         case _:
             raise UsageError(f"Unknown /jobs {argument}.", hint=USAGE)
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from textual import work
@@ -16,21 +15,19 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
-from tui.app.dialog_data import YesNoQuestion
-from tui.app.passing_questions import answer_while
 from tui.app.reports import Row
 from tui.app.reports.jobs import NONE, job_row, state_of
-from tui.core.formatting import duration, size
+from tui.core.formatting import size
 from tui.core.text_cleaning import clean, one_line
 from tui.ui.screens.external_programs import Program, open_copy
+from tui.ui.screens.job_stopping import stop_asked
 from tui.ui.screens.panel import Panel, copy
 from tui.ui.screens.table_screen import whole_words
 from tui.ui.toolkit.base_app import BaseScreen
-from tui.ui.widgets.dialog import Key, answer_of
+from tui.ui.widgets.dialog import Key
 from tui.ui.widgets.file_viewer.pane import FilePane, open_file_pane
 from tui.ui.widgets.keys import JOB_OUTPUT_KEYS, JOBS_KEYS, Keys, bindings, in_rows
 from tui.ui.widgets.panes import PaneRule
-from tui.ui.widgets.questions import Confirmation
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
@@ -114,7 +111,7 @@ class JobsScreen(Panel[None]):
 
     def row_chosen(self, index: int) -> None:  # noqa: ARG002 - the cursor is there
         if (owned := self._owned) is not None:
-            self.app.push_screen(JobOutputScreen(owned))  # pyright: ignore[reportUnknownMemberType]
+            self.app.push_screen(job_screen(owned))  # pyright: ignore[reportUnknownMemberType]
 
 
 class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
@@ -217,22 +214,10 @@ class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncomp
             app.notify(problem, severity="error", markup=False)
 
 
-async def stop_asked(app: App[Any], job: Job) -> bool:
-    """Ask whether to stop a command, and stop it by SIGTERM, then SIGKILL. True if it was
-    stopped."""
-    if job.ended:
-        return False
-    question = YesNoQuestion(
-        f"Stop {job.id}?",
-        "It gets SIGTERM, and two seconds later SIGKILL, with all that it started.",
-        "stop it",
-        "let it run",
-        (one_line(job.command), f"running for {duration(job.seconds)}"),
-    )
-    asking = answer_of(app, Confirmation(question))
-    if not await answer_while(asking, job.wait(inf), None):
-        if job.ended:
-            app.notify(f"{job.id} has ended by itself.", markup=False)
-        return False
-    await job.stop("person")
-    return True
+def job_screen(owned: OwnedJob) -> Screen[None]:
+    """Return the screen that follows a command: its output, or its terminal."""
+    if owned.job.terminal is None:
+        return JobOutputScreen(owned)
+    from tui.ui.screens.terminal import TerminalWatchScreen  # noqa: PLC0415 - most have none
+
+    return TerminalWatchScreen(owned, owned.job.terminal)

@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from textual.app import App
 
-from tui.core.questions import PlanReview, UserAnswers, UserQuestion
+from tui.core.questions import (
+    PlanReview,
+    SecretAnswer,
+    SecretQuestion,
+    UserAnswers,
+    UserQuestion,
+)
 from tui.permissions.types import Answer, Call, Decision
 from tui.ui.toolkit.base_app import BaseScreen
 
 if TYPE_CHECKING:
+    from tui.app.frontend import AgentHolder
     from tui.ui.widgets.dialog import Beneath, Dialog, LeaveKey
 
 T = TypeVar("T")
@@ -21,7 +28,10 @@ T = TypeVar("T")
 class ModalApprover:
     """Asks the person in modal dialogs, one question at a time. `beneath` keeps in sight above a
     dialog what it is about; `leave_key` leaves a question unanswered. `asker` names whose question
-    it is, where another session is in sight."""
+    it is, where another session is in sight. `holder` has the agent whose programs
+    ask for secrets."""
+
+    asks_secrets = True
 
     def __init__(
         self,
@@ -32,6 +42,7 @@ class ModalApprover:
     ) -> None:
         self._app, self._beneath, self._leave_key = app, beneath, leave_key
         self._asker = asker
+        self.holder: AgentHolder | None = None
         self._asking = asyncio.Lock()
 
     async def ask(self, call: Call, decision: Decision) -> Answer:
@@ -55,6 +66,24 @@ class ModalApprover:
         async with self._asking:
             modal = PlanModal(title, plan)
             return await self._answered(modal) or PlanReview("none", plan)
+
+    async def ask_secret(self, question: SecretQuestion) -> SecretAnswer | None:
+        from tui.ui.screens.secret import SecretModal  # noqa: PLC0415 - as above
+
+        async with self._asking:
+            answer = await self._answered(SecretModal(question))
+        if answer == "stop":
+            await self._stop(question.terminal)
+            return None
+        return answer
+
+    async def _stop(self, name: str) -> None:
+        """Stop the program in a terminal for the person."""
+        agent = self.holder.agent if self.holder is not None else None
+        for owned in agent.jobs.all if agent is not None else ():
+            job = owned.job
+            if job.id == name and job.terminal is not None and not job.ended:
+                await job.stop("person")
 
     async def _answered(self, modal: Dialog[T]) -> T | None:
         """Show a dialog and wait for its result."""

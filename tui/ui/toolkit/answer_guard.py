@@ -365,6 +365,11 @@ class AnswerGuard:
         """True unless the last key may have been held down, or part of a text."""
         return self._last.deliberate
 
+    def drafts(self, now: float) -> bool:
+        """True if the person was typing the prompt a moment ago."""
+        typed = self._drafting and self.draft is not None and self._last.over is self.draft.screen
+        return typed and now - self._last.at < QUIET_S
+
     @property
     def _drafting(self) -> bool:
         return self.draft is not None and bool(self.draft.text)

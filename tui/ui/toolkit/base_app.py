@@ -205,6 +205,9 @@ class BaseScreen(Widget):
         """Deal with Ctrl+C, pressed here or in a dialog above. False if it is the app's."""
         return False
 
+    async def lets_cover(self, question: str) -> None:
+        """Wait until a question may cover the screen, and show meanwhile that it waits."""
+
     def note(self, text: str) -> None:
         """Show a line about the keys; "" removes it."""
         if text:

@@ -164,11 +164,21 @@ class DoubtfulKey(TypedKey):
 
     def __init__(self, key: events.Key, *, follows: bool) -> None:
         super().__init__(key.key, key.character)
+        _keep_raw(self, raw_of(key))
         self.follows = follows
         self.types = key.types if isinstance(key, AltKey | DoubtfulKey) else ""
 
 
 DoubtfulKey.handler_name = events.Key.handler_name
+
+
+def raw_of(event: events.Key) -> str:
+    """Return what the terminal sent for a key that is no text; "" if it isn't known."""
+    return str(vars(event).get("raw", ""))
+
+
+def _keep_raw(event: events.Key, raw: str) -> None:
+    vars(event)["raw"] = raw
 
 
 class KeyParser:
@@ -227,11 +237,10 @@ class KeyParser:
                 yield message
 
     def _messages(self, part: InputPart) -> Iterable[Message]:
-        made = self._events(part)
-        if not self._watched.is_set():
-            return made
-        messages = tuple(made)
-        return [Received(part, messages), *messages]
+        made = tuple(self._events(part))
+        if part.kind != "text" and len(made) == 1 and isinstance(made[0], events.Key):
+            _keep_raw(made[0], part.raw)
+        return [Received(part, made), *made] if self._watched.is_set() else made
 
     def _unmarked(self, parts: Sequence[InputPart]) -> str:
         """Return what was read, if lines follow each other in it: a paste without marks, as some

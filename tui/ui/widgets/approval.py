@@ -34,6 +34,7 @@ from tui.permissions.types import (
 from tui.tools.registry import title, verb
 from tui.ui.widgets.answer_field import NEW_LINE, AnswerField
 from tui.ui.widgets.asked_line import LineAsked
+from tui.ui.widgets.conversation.items import TERMINAL
 from tui.ui.widgets.dialog import SCROLL, Beneath, Dialog, Key
 from tui.ui.widgets.diff import DiffView, counts
 from tui.ui.widgets.keys import APPROVAL_KEYS, bindings, code_styled
@@ -303,6 +304,10 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
             case _:
                 self.action_refuse()
 
+    @property
+    def waits_as(self) -> str:
+        return f"An approval waits: {one_line(visible(self.call.subject))}"
+
     def _title(self) -> Content:
         call = self.call
         risk = (" · high-risk" if self._risky else "", "$text-error")
@@ -310,6 +315,7 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
         match call.preview_kind:
             case "command":
                 named = "Run in the background?" if call.background else "Run this command?"
+                named = "Run this in a terminal?" if call.tool == TERMINAL else named
                 return Content.assemble(named, risk, agent)
             case "diff":
                 new = " new" if call.preview.startswith("--- /dev/null") else ""

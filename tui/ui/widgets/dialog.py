@@ -164,6 +164,11 @@ class Dialog(BaseScreen, ModalScreen[T]):
         return super().takes(event)
 
     @property
+    def waits_as(self) -> str:
+        """What is said of it while it can't be shown."""
+        return "A question waits."
+
+    @property
     def explained(self) -> tuple[str, tuple[Key, ...]]:
         """The title, and the keys with what they do."""
         return self.query_one("#box").border_title or "", self._keys
@@ -235,7 +240,11 @@ def _noted(note: str, keys: list[Key], room: int) -> Content:
 
 
 async def answer_of(app: App[Any], dialog: Dialog[T]) -> T | None:
-    """Show a dialog and wait for its result. If cancelled, close the dialog."""
+    """Show a dialog, once nothing keeps it from being seen, and wait for its result. If cancelled,
+    close the dialog."""
+    for screen in tuple(app.screen_stack):
+        if isinstance(screen, BaseScreen):
+            await screen.lets_cover(dialog.waits_as)
     answered: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
 
     def take(answer: T | None) -> None:

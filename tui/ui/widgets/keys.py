@@ -409,6 +409,30 @@ JOB_OUTPUT_KEYS = (
     Key("e", "outside('editor')", "", ""),
 )
 
+TERMINAL_KEYS = (
+    Key("t,enter", "take", "t, Enter", "take the keyboard: all keys go to the program"),
+    _own("give_back", "", "Ctrl+]", "give it back (twice); once sends it on"),
+    Key("x", "stop", "x", "stop the program"),
+    Key("pageup,pagedown", "", "PgUp, PgDn", "scroll back to what has left the screen"),
+    Key("end", "", "End", "follow the terminal again"),
+    Key("r", "replay", "r", "replay the recording"),
+    Key("y", "copy", "y", "copy the screen's text"),
+)
+
+REPLAY_KEYS = (
+    Key("space", "pause", "Space", "pause, or play"),
+    Key("left", "seek(-5)", "Left, Right", "5 seconds back or forward"),
+    Key("right", "seek(5)", "", ""),
+    Key("n", "step(1)", "n, N", "next/previous change of the screen"),
+    Key("N", "step(-1)", "", ""),
+    Key("up", "speed(1)", "Up, Down", "faster, slower"),
+    Key("down", "speed(-1)", "", ""),
+    Key("home", "edge(-1)", "Home, End", "to the beginning or the end"),
+    Key("end", "edge(1)", "", ""),
+    Key("c", "command", "c", "copy the command that plays it (asciinema)"),
+    Key("y", "copy", "y", "copy the screen's text"),
+)
+
 MCP_KEYS = (
     Key("enter", "", "Enter", "show a server's tools"),
     Key("space", "switch", "Space", "hide a tool from the model, or offer it"),
@@ -519,6 +543,8 @@ _TABLES = (
     ("A sub-agent", SUB_AGENT_KEYS, "SubAgentScreen"),
     ("Background commands (F6)", JOBS_KEYS, "JobsScreen"),
     ("Output of a background command", JOB_OUTPUT_KEYS, "JobOutputScreen"),
+    ("A terminal", TERMINAL_KEYS, "TerminalWatchScreen"),
+    ("Replay of a terminal", REPLAY_KEYS, "ReplayScreen"),
     ("MCP servers (/mcp)", MCP_KEYS, "McpScreen"),
     ("Settings (/config)", SETTINGS_KEYS, "SettingsScreen"),
 )

@@ -23,7 +23,7 @@ from tui.core.dataclass import dataclass, field
 from tui.core.fact_words import words
 from tui.core.facts import Fact, Told, ToolFinished
 from tui.core.formatting import moment_of, plural
-from tui.core.messages import blocks_of, text_of
+from tui.core.messages import blocks_of, list_of, text_of
 from tui.core.retold import answer_facts, retold
 from tui.core.text_cleaning import one_line, printed_text
 from tui.session.reader import read_end
@@ -34,6 +34,7 @@ from tui.ui.widgets.conversation.items import (
     SHOWS_ALL,
     STOPPED,
     SUB_AGENT,
+    TERMINAL,
     AssistantItem,
     AttemptItem,
     Item,
@@ -260,9 +261,35 @@ def _answer_item(part: Fact, calls: dict[str, ToolItem]) -> list[Item]:
 def _label(name: str, input_: dict[str, Any]) -> str:
     if name == SUB_AGENT and "description" in input_:
         return f"{input_.get('agent') or 'general'}: {input_['description']}"
+    if name == TERMINAL:
+        return terminal_label(input_)
     names = ("command", "path", "pattern", "query", "url", "name", "id")
     label = next((str(input_[name]) for name in names if input_.get(name)), "")
     return label or label_of(named_paths(str(input_.get("patch") or "")))
+
+
+def terminal_label(input_: dict[str, Any]) -> str:
+    """Return the label of a step in a terminal: what is started, or what is typed where."""
+    action, terminal = input_.get("action"), str(input_.get("terminal") or "")
+    if action == "start":
+        return (str(input_.get("command") or "").strip().splitlines() or [""])[0]
+    if action != "send":
+        return f"{action or ''} {terminal}".strip()
+    keys = input_.get("keys")
+    named = ["⏎" if key == "enter" else f"<{key}>" for key in list_of(keys)]
+    return f"{terminal} ← {' '.join((str(input_.get('text') or '') + ''.join(named)).split())}"
+
+
+def screen_in(text: str) -> str:
+    """Return the screen of a terminal in the result of a step; "" where there is none."""
+    head, _, rest = text.rpartition("\n[screen ")
+    if not head and text.startswith("[screen "):
+        rest = text
+    _, _, screen = rest.partition("]\n")
+    rows = screen.split("\n")
+    while rows and rows[-1].startswith("["):
+        del rows[-1]
+    return "\n".join(rows)
 
 
 def label_of_written(name: str, json_text: str) -> str:
@@ -291,6 +318,8 @@ def fill(item: ToolItem, end: ToolFinished) -> None:
     if item.state == "ok" and 0 < item.diff.count("\n") <= SHORT_DIFF:
         item.folded = False
     item.tail = printed_text(end.text)[-SHOWN_CHARS:] if item.state == "error" else ""
+    if item.name == TERMINAL and (screen := screen_in(end.text)):
+        item.tail = screen
     item.picture, item.preview = "", _preview(end)
 
 

@@ -25,6 +25,7 @@ from tui.ui.widgets.conversation.items import (
     ThinkingItem,
     ToolItem,
     UserItem,
+    terminal_of,
 )
 from tui.ui.widgets.conversation.style import inner, railed
 from tui.ui.widgets.conversation.tool_card import draw_card, draw_group, has_inside
@@ -115,11 +116,12 @@ def gap(before: Item | None, item: Item) -> bool:
 
 
 def joins(before: Item, item: Item) -> bool:
-    """True if two neighbors share one row: files that are read, and attempts that failed."""
+    """True if two neighbors share one row: files that are read, steps in a terminal, and attempts
+    that failed."""
     match before, item:
         case ToolItem(), ToolItem():
-            return all(
-                one.name == _READ and one.state in _SMOOTH and one.folded
+            return _alike(before, item) and all(
+                one.state in _SMOOTH and one.folded
                 and not (one.alone or one.masked or one.pinned or one.outdated or one.elevated)
                 for one in (before, item)
             )  # fmt: skip
@@ -127,6 +129,14 @@ def joins(before: Item, item: Item) -> bool:
             return not (before.alone or item.alone) and item.attempt == before.attempt + 1
         case _:
             return False
+
+
+def _alike(before: ToolItem, item: ToolItem) -> bool:
+    """True for two files that are read, and two steps in one terminal after its start."""
+    if before.name == item.name == _READ:
+        return True
+    steps = "terminal" in before.input and "terminal" in item.input
+    return steps and bool(terminal_of(item)) and terminal_of(before) == terminal_of(item)
 
 
 def draw(

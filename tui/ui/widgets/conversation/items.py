@@ -43,6 +43,8 @@ SHOWS_ALL = "F4 shows all"
 """Text after what a card leaves out: opening a card shows its whole output in the pane."""
 SUB_AGENT = "task"
 """The tool whose calls are sub-agents, which can be opened."""
+TERMINAL = "terminal"
+"""The tool whose calls are steps in a terminal, which can be opened."""
 QUESTION = "ask_user"
 """The tool whose calls are questions to the person: their results repeat the questions."""
 STOPPED = "stopped"
@@ -120,6 +122,17 @@ class AttemptItem:
     text: str = ""
     folded: bool = True
     alone: bool = False
+
+
+def terminal_of(item: ToolItem) -> str:
+    """Return the id of the terminal that a call is about; "" where it isn't known."""
+    if item.name != TERMINAL:
+        return ""
+    named = item.input.get("terminal")
+    if isinstance(named, str) and named:
+        return named
+    first = item.summary.partition(" ")[0]
+    return first if first.startswith("job-") else ""
 
 
 Item: TypeAlias = UserItem | AssistantItem | ThinkingItem | ToolItem | NoticeItem | AttemptItem

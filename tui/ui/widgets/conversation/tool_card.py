@@ -14,7 +14,14 @@ from rich.segment import Segment
 from tui.core import formatting
 from tui.core.text_cleaning import clean, current_lines, one_line
 from tui.tools.registry import title, verb
-from tui.ui.widgets.conversation.items import QUESTION, SHOWS_ALL, STOPPED, ToolItem
+from tui.ui.widgets.conversation.items import (
+    QUESTION,
+    SHOWS_ALL,
+    STOPPED,
+    TERMINAL,
+    ToolItem,
+    terminal_of,
+)
 from tui.ui.widgets.conversation.style import BODY_MAX, MARGIN, inner, railed
 from tui.ui.widgets.markdown.text import (
     Line,
@@ -56,6 +63,8 @@ _BRIEF = 3
 """Lines of an error that are shown in red; more lines are a command's output."""
 _TAIL = 5
 """Lines shown of a command that runs or has failed, without unfolding it."""
+_TERMINAL_TAIL = 3
+"""Lines shown of a terminal's screen once a step in it is done."""
 _SLOW_S = 1.0
 """A shorter call shows no time, and none of its output while it runs."""
 
@@ -109,6 +118,8 @@ def _time(seconds: float) -> str:
 def _outcome(item: ToolItem) -> str:
     """Return the text after the label: the state, if its mark says too little, and the summary."""
     word, outcome = _MARKS[item.state][2], item.summary
+    if item.name == TERMINAL and item.state == "ok":
+        return _of_terminal(item)
     if item.state == "denied":  # of a rule, the reason begins with that word
         outcome = one_line(outcome)
         return outcome if outcome.lower().startswith(word) else _joined(word, outcome)
@@ -120,6 +131,14 @@ def _outcome(item: ToolItem) -> str:
     if item.state == "error" and outcome:
         word = ""  # its mark says that it failed
     return _joined(word, outcome)
+
+
+def _of_terminal(item: ToolItem) -> str:
+    """Return the state of a terminal after a step, as far as the row doesn't show it already."""
+    name = terminal_of(item)
+    state = item.summary.removeprefix(name).strip()
+    started = item.input.get("action") == "start"
+    return _joined(name if started else "", "" if state.startswith("running") else state)
 
 
 def _joined(*words: str) -> str:
@@ -177,8 +196,10 @@ def draw_card(item: ToolItem, width: int, styles: Styles, frame: int) -> list[Li
 
 
 def draw_group(items: Sequence[ToolItem], width: int, styles: Styles, frame: int) -> list[Line]:
-    """Return one row for consecutive calls of a kind."""
+    """Return one row for consecutive calls of a kind; the last screen below those in a terminal."""
     first = items[0]
+    if first.name == TERMINAL:
+        return _draw_steps(items, width, styles, frame)
     running = next((item for item in items if item.state == "running"), None)
     labels = list(dict.fromkeys(item.label for item in items))
     names = ", ".join(label.rpartition("/")[2] for label in labels)
@@ -193,6 +214,29 @@ def draw_group(items: Sequence[ToolItem], width: int, styles: Styles, frame: int
     source = "\n".join(title(item.name, item.label) for item in items)
     end = sum(len(text) for text, _ in left)
     return [line(left, start=MARGIN, end=end, source=source)]
+
+
+def _draw_steps(items: Sequence[ToolItem], width: int, styles: Styles, frame: int) -> list[Line]:
+    """Return one row for steps in one terminal, with what was typed, the last step in sight."""
+    last, name = items[-1], terminal_of(items[0])
+    typed = [item.label.removeprefix(f"{name} ← ").removesuffix(f" {name}") for item in items]
+    left: list[Span] = [
+        (f" {_glyph(last, frame)} ", styles[f"c-{_MARKS[last.state][1]}"]),
+        (verb(last.name), styles["c-tool"]),
+        (f" {name} {len(items)} steps", styles["c-label"]),
+    ]
+    state = _outcome(last)
+    end: list[Span] = [(f"  {clip(state, _OUTCOME)}", styles["c-detail"])] if state else []
+    room = min(width, WIDEST) - 5 - cells(left) - cells(end)
+    while len(typed) > 1 and cell_len(", ".join(typed)) > room - 3:
+        del typed[0]
+    more = "… " if len(typed) < len(items) else ""
+    left.append((f"  {clip(more + ', '.join(typed), max(1, room))}", styles["c-detail"]))
+    left += end
+    source = "\n".join(title(item.name, item.label) for item in items)
+    row = line(left, start=MARGIN, end=sum(len(text) for text, _ in left), source=source)
+    rows = _last_lines(last, inner(width) - 2, styles)
+    return [row, *railed(rows, styles, styles["text"])]
 
 
 def _glyph(item: ToolItem, frame: int) -> str:
@@ -238,14 +282,18 @@ def _row(item: ToolItem, width: int, styles: Styles, frame: int) -> Line:
 
 
 def _last_lines(item: ToolItem, width: int, styles: Styles) -> list[Line]:
-    """Return the end of a command's output, while it runs and if it failed."""
-    visible = item.state == "error" or (item.state == "running" and (item.seconds or 0) >= _SLOW_S)
+    """Return the end of a command's output, while it runs and if it failed, and that of a
+    terminal's screen."""
+    shown = item.name == TERMINAL and item.state == "ok"
+    visible = shown or item.state == "error"
+    visible = visible or (item.state == "running" and (item.seconds or 0) >= _SLOW_S)
     text = item.picture or current_lines(item.tail)
     if not visible or not text:
         return []
     rows = [row.rstrip() for row in text.split("\n")]
     drawn = [coloured(row[: 8 * width + 80], styles["c-detail"]) for row in rows]
-    return [_clipped(row, width) for row in drawn if any(text.strip() for text, _ in row)][-_TAIL:]
+    full = [_clipped(row, width) for row in drawn if any(text.strip() for text, _ in row)]
+    return full[-_TERMINAL_TAIL if shown else -_TAIL :]
 
 
 def _clipped(spans: list[Span], width: int) -> Line:

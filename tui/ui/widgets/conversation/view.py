@@ -22,6 +22,7 @@ from tui.ui.widgets.conversation import item_renderer
 from tui.ui.widgets.conversation.item_renderer import selected_source
 from tui.ui.widgets.conversation.items import (
     SUB_AGENT,
+    TERMINAL,
     AssistantItem,
     AttemptItem,
     Item,
@@ -96,7 +97,8 @@ class ConversationView(ItemsView):
 
     @dataclass
     class ItemOpened(Message):
-        """Enter was pressed on an item that has a view of its own: a sub-agent's call."""
+        """Enter was pressed on an item that has a view of its own: a call that is a sub-agent, or a
+        step in a terminal."""
 
         item: ToolItem
 
@@ -117,6 +119,8 @@ class ConversationView(ItemsView):
         more: bool
         last: bool = False
 
+    opens_terminals = False
+    """True where Enter opens the terminal of a call, instead of unfolding its card."""
     _cursor: int | None = None
     _finder: ItemSearch | None = None
     _hit: _Hit | None = None
@@ -394,7 +398,8 @@ class ConversationView(ItemsView):
                 self._mark_in_sight()
                 return
             item = self._items[self._cursor]
-            if isinstance(item, ToolItem) and item.name == SUB_AGENT:
+            opens = {SUB_AGENT, TERMINAL} if self.opens_terminals else {SUB_AGENT}
+            if isinstance(item, ToolItem) and item.name in opens:
                 self.post_message(self.ItemOpened(item))
                 return
             self._toggle(self._cursor)

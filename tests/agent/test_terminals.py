@@ -1,0 +1,311 @@
+"""Terminals of the model: what may be typed into them, who answers secrets, and what stays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import events_of, make_agent
+from tests.support.provider import ScriptedProvider, call, say
+from tui.agent.agent import Agent
+from tui.core.clock import SystemClock
+from tui.core.config import SandboxSettings
+from tui.core.facts import Fact, JobFinished, QuestionAnswered
+from tui.core.messages import text_of
+from tui.core.paths import folders
+from tui.core.questions import SecretAnswer, SecretQuestion
+from tui.core.workspace import Workspace
+from tui.permissions.gate import Gate, RulesOnly
+from tui.permissions.policy import Policy
+from tui.permissions.sandbox.confinement import Confinement
+from tui.permissions.types import Answer, Call, Decision, Mode
+from tui.session.session import Session
+from tui.tools.registry import builtin_tools
+from tui.tools.terminal import TerminalTool
+
+SECRET = "correct horse battery staple"
+GETPASS = "python3 -c 'import getpass; print(len(getpass.getpass()), \"characters\")'"
+
+
+@dataclass
+class Person(RulesOnly):
+    """Answers from a list, and types a secret if there is one."""
+
+    answers: list[Answer] = field(default_factory=list[Answer])
+    secret: str | None = None
+    asked: list[tuple[Call, Decision]] = field(default_factory=list[tuple[Call, Decision]])
+    secrets: list[SecretQuestion] = field(default_factory=list[SecretQuestion])
+    given: list[SecretAnswer] = field(default_factory=list[SecretAnswer])
+    asks_secrets: bool = True
+
+    async def ask(self, call: Call, decision: Decision) -> Answer:
+        self.asked.append((call, decision))
+        return self.answers.pop(0)
+
+    async def ask_secret(self, question: SecretQuestion) -> SecretAnswer | None:
+        self.secrets.append(question)
+        if self.secret is None:
+            return None
+        self.given.append(SecretAnswer(bytearray(self.secret.encode())))
+        return self.given[-1]
+
+
+def start(command: str, **more: Any) -> dict[str, Any]:
+    return {"action": "start", "command": command, **more}
+
+
+def send(text: str = "", *keys: str, **more: Any) -> dict[str, Any]:
+    return {"action": "send", "terminal": "job-1", "text": text, "keys": list(keys), **more}
+
+
+CAT = "sh -c cat"
+CLOSE = {"action": "close", "terminal": "job-1"}
+YES = Answer("once")
+Ends = Callable[..., Agent]
+
+
+@pytest.fixture
+async def agent_of(tmp_path: Path) -> AsyncIterator[Ends]:
+    made: list[Agent] = []
+    root = tmp_path / "work"
+    root.mkdir()
+
+    def make(*steps: dict[str, Any], mode: Mode = "ask", **fields: Any) -> Agent:
+        script = [[call("terminal", f"c{n}", **step)] for n, step in enumerate(steps)]
+        fields.setdefault("gate", Gate(fields.pop("policy", Policy())))
+        tools = builtin_tools() | {"terminal": TerminalTool(2)}
+        agent = make_agent(root, ScriptedProvider(*script, say("ok")), tools=tools, **fields)
+        agent.permissions.mode = mode
+        made.append(agent)
+        return agent
+
+    yield make
+    for agent in made:
+        await agent.close()
+
+
+def results(agent: Agent) -> list[str]:
+    """The text of each result."""
+    return [
+        text_of(one.data["content"]) for one in agent.session.records if one.type == "tool_result"
+    ]
+
+
+def everything(agent: Agent, shown: list[Fact]) -> str:
+    """All that the record, the events and the files of a session say."""
+    root = agent.full_outputs.parent.parent
+    files = [
+        path.read_bytes().decode("utf-8", "replace") for path in root.rglob("*") if path.is_file()
+    ]
+    records = [json.dumps(one.data, default=str) for one in agent.session.records]
+    return "\n".join([*records, *map(repr, shown), *files])
+
+
+async def test_without_walls_each_input_asks_and_shows_what_is_typed(agent_of: Ends) -> None:
+    person = Person([YES, YES, Answer("no", "not now"), YES])
+    agent = agent_of(start(CAT), send("one", "enter"), send("two", "enter"), CLOSE, approver=person)
+    await events_of(agent, "go")
+    (begun, one, two) = (asked for asked, _ in person.asked)
+    assert (begun.command, begun.preview) == (CAT, CAT)
+    assert one.preview == "Into job-1 (sh): sh -c cat\n\none⏎"
+    assert two.preview.endswith("two⏎")
+    _, typed, refused, closed = results(agent)
+    assert "one\none\n[job-1 · running sh]" in typed
+    assert refused == "Declined by the user; it didn't run. Reason: not now"
+    assert "two" not in closed
+
+
+async def test_a_yes_for_the_session_covers_one_terminal(agent_of: Ends) -> None:
+    person = Person([YES, Answer("session")])
+    agent = agent_of(start(CAT), send("one", "enter"), send("two", "enter"), approver=person)
+    await events_of(agent, "go")
+    assert [asked.scope for asked, _ in person.asked][1] == "input to job-1"
+    assert "two\ntwo" in results(agent)[-1]
+    other = agent_of(start(CAT), send("x"), approver=Person([YES, Answer("always"), YES]))
+    await events_of(other, "go")
+
+
+async def test_a_risky_line_for_a_shell_asks_although_input_is_allowed(agent_of: Ends) -> None:
+    person = Person([YES, Answer("session"), Answer("no")])
+    agent = agent_of(
+        start("bash --norc"), send("ls", "enter"), send("git pu"), send("sh origin", "enter"),
+        approver=person,
+    )  # fmt: skip
+    await events_of(agent, "go")
+    risky, decision = person.asked[-1]
+    assert risky.command == "git push origin"
+    assert decision.once
+
+
+async def test_a_pasted_line_is_a_line(agent_of: Ends) -> None:
+    person = Person([YES, Answer("session"), Answer("no")])
+    agent = agent_of(
+        start("bash --norc"),
+        send("true", "enter"),
+        send("git push \\\n origin", "enter"),
+        approver=person,
+    )
+    await events_of(agent, "go")
+    risky, _ = person.asked[-1]
+    assert risky.command == "git push \\\n origin"
+
+
+async def test_deny_rules_for_commands_hold_in_a_shell(agent_of: Ends) -> None:
+    policy = Policy.of(deny=["run_command(git push*)"])
+    person = Person([YES, YES])
+    agent = agent_of(
+        start("bash --norc"), send("git push", "enter"), start("git push"),
+        approver=person, policy=policy,
+    )  # fmt: skip
+    await events_of(agent, "go")
+    assert [text.partition(":")[0] for text in results(agent)[1:]] == 2 * ["Not allowed, not run"]
+
+
+async def test_plan_mode_starts_and_types_nothing(agent_of: Ends) -> None:
+    agent = agent_of(start(CAT), mode="plan", approver=Person())
+    await events_of(agent, "go")
+    assert results(agent) == [
+        "Not allowed, not run: Plan mode is read-only: nothing is written or run."
+    ]
+    agent = agent_of(start(CAT), send("x"), {"action": "read", "terminal": "job-1"})
+    agent.permissions.mode = "ask"
+
+
+async def test_nobody_there_refuses_what_a_command_would_be_refused(agent_of: Ends) -> None:
+    agent = agent_of(start(CAT), approver=RulesOnly())
+    await events_of(agent, "go")
+    assert "There is no one to ask." in results(agent)[0]
+
+
+async def test_a_secret_goes_to_the_program_and_nowhere_else(agent_of: Ends) -> None:
+    person = Person([YES], secret=SECRET)
+    agent = agent_of(start(GETPASS, until=["characters"]), approver=person)
+    shown = await events_of(agent, "go")
+    assert person.secrets == [SecretQuestion("job-1", GETPASS, "Password:")]
+    assert f"{len(SECRET)} characters" in results(agent)[0]
+    assert SECRET not in everything(agent, shown)
+    assert bytes(person.given[0].data).strip(b"\0") == b""
+    (answered,) = (one for one in shown if isinstance(one, QuestionAnswered))
+    assert answered.answers[0]["chosen"] == ["answered, and shown to nobody"]
+
+
+async def test_the_model_types_no_secret_and_hears_why(agent_of: Ends) -> None:
+    person = Person([YES, YES, YES])
+    agent = agent_of(
+        start(GETPASS),
+        send("guess", "enter"),
+        send("", "ctrl+c", until=["KeyboardInterrupt"]),
+        approver=person,
+    )
+    await events_of(agent, "go")
+    begun, typed, interrupted = results(agent)
+    assert "waits for a secret that the user hasn't given" in begun
+    assert "Nothing was typed: the program reads a secret" in typed
+    assert "KeyboardInterrupt" in interrupted
+
+
+async def test_where_nobody_can_be_asked_the_result_says_so(agent_of: Ends) -> None:
+    agent = agent_of(start(GETPASS), approver=Person([YES], asks_secrets=False))
+    await events_of(agent, "go")
+    assert "waits for a secret that the user hasn't given" in results(agent)[0]
+
+
+async def test_a_full_screen_program_is_no_secret_prompt(agent_of: Ends) -> None:
+    raw = "import tty,sys,os; tty.setraw(0); print('ready', flush=True); print(os.read(0,1))"
+    person = Person([YES, YES])
+    agent = agent_of(
+        start(f'python3 -c "{raw}"', until=["ready"]), send("q", until=["b'q'"]), approver=person
+    )
+    await events_of(agent, "go")
+    assert not person.secrets
+    assert "b'q'" in results(agent)[1]
+
+
+async def test_while_the_person_has_the_keyboard_the_model_waits(agent_of: Ends) -> None:
+    person = Person([YES, Answer("session")])
+    agent = agent_of(start(CAT), send("a", "enter"), approver=person)
+    await events_of(agent, "go")
+    (job,) = (owned.job for owned in agent.jobs.all)
+    assert job.terminal is not None
+    await job.terminal.hold(held=True)
+    assert await job.terminal.type(b"b", "model") == "keyboard"
+    assert await job.terminal.type(b"mine\r", "person") == ""
+    await job.terminal.hold(held=False)
+    assert job.terminal.typed
+
+
+async def test_its_end_is_recorded_with_the_last_screen(agent_of: Ends) -> None:
+    agent = agent_of(start("echo hello; exit 3"), approver=Person([YES]))
+    shown: list[Fact] = []
+    agent.watch(shown.append)
+    shown += await events_of(agent, "go")
+    await agent.close()
+    (ended,) = (one for one in shown if isinstance(one, JobFinished))
+    assert (ended.exit_code, ended.text) == (3, "hello")
+    first, *events = map(json.loads, Path(ended.path).read_text().splitlines())
+    assert (first["version"], first["width"], first["height"]) == (2, 80, 24)
+    assert ["o", "hello\r\n"] in [event[1:] for event in events]
+
+
+async def test_no_more_terminals_than_allowed(agent_of: Ends) -> None:
+    agent = agent_of(start(CAT), start(CAT), start(CAT), approver=Person([YES, YES, YES]))
+    await events_of(agent, "go")
+    assert "2 terminals run, which is the limit: job-1, job-2." in results(agent)[2]
+
+
+async def test_switched_on_later_the_tool_joins_without_a_new_frame(tmp_path: Path) -> None:
+    home = folders({"HOLDFAST_HOME": str(tmp_path / "home")})
+    session = Session.create(tmp_path, folders=home, clock=SystemClock())
+    assert session.path is not None
+    before = make_agent(tmp_path, ScriptedProvider(say("ok")), session=session)
+    await events_of(before, "go")
+    await before.close()
+    session = Session.open(session.path, clock=SystemClock())
+    tools = builtin_tools() | {"terminal": TerminalTool(2)}
+    provider = ScriptedProvider(say("ok"))
+    after = make_agent(tmp_path, provider, session=session, tools=tools)
+    await events_of(after, "go on")
+    types = [record.type for record in after.session.records]
+    assert types.count("frame") == 1
+    assert "break" not in types
+    assert "terminal" not in {tool["name"] for tool in provider.requests[0].tools}
+    await after.close()
+
+
+@pytest.mark.parametrize("engine", ["bubblewrap", "launcher"])
+async def test_a_confined_terminal_has_its_walls_and_asks_for_no_input(
+    agent_of: Ends, tmp_path: Path, engine: Any
+) -> None:
+    root = tmp_path / "work"
+    confinement = Confinement(
+        SandboxSettings(engine=engine),
+        Workspace.at(root, ceiling="/"),
+        tmp_path / "state" / "session",
+        tmp_path / "state" / "cache",
+    )
+    if not await confinement.levels():
+        pytest.skip(confinement.reason)
+    person = Person([Answer("once")])
+    outside = tmp_path / "outside"
+    agent = agent_of(
+        start("bash --norc -i", until=["# ", "$ "]),
+        send(f"touch {outside} in; echo d''one", "enter", until=["done"]),
+        send("read -s x </dev/tty", "enter"),
+        send("", "ctrl+c", until=["# ", "$ "]),
+        send("sleep 60", "enter", rest=0.2),
+        send("", "ctrl+c", until=["# ", "$ "]),
+        approver=person,
+        confinement=confinement,
+    )
+    await events_of(agent, "go")
+    assert len(person.asked) == 1
+    assert (root / "in").exists()
+    assert not outside.exists()
+    _, _, secret, _, _, interrupted = results(agent)
+    assert "waits for a secret" in secret
+    assert "running bash" in interrupted
