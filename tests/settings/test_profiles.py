@@ -198,7 +198,7 @@ def test_two_keys_that_depend_on_each_other_may_be_in_two_tables(
 
 def test_prices_are_known_by_profile(home: Folders) -> None:
     use(home, "[prices.m]\ninput = 1.0\n[profile.a.prices.m]\ninput = 2.0\n[profile.b]\n")
-    prices = own_prices(home)
+    prices = own_prices(home, {})
     assert {name: price["m"].input for name, price in prices.items()} == {"": 1.0, "a": 2.0}
 
 
