@@ -34,7 +34,7 @@ def test_the_desk_as_json(data: Path, capsys: pytest.CaptureFixture[str]) -> Non
     (one, two) = json.loads(capsys.readouterr().out)["sessions"]
     assert one.keys() == {
         *("id", "host", "state", "detail", "question", "title", "cost_usd", "cwd", "branch"),
-        *("model", "started", "since", "kind", "problem"),
+        *("model", "profile", "started", "since", "kind", "problem"),
     }
     assert (one["id"], one["host"], one["state"], one["kind"]) == (
         "abc",

@@ -209,7 +209,7 @@ async def test_resume_lists_by_number_and_takes_an_id(world: World) -> None:
         face.prompts.append(f"/resume {world.rows[0].id[:4]}")
         await until(lambda: len(world.agents) == 3)
         face.prompts.append("/resume zzz")
-        await until(lambda: "No session in this folder starts with zzz." in face.text)
+        await until(lambda: "is called zzz" in face.text)
 
 
 async def test_models_are_chosen_by_number(world: World) -> None:
@@ -365,7 +365,7 @@ async def test_the_prompts_of_an_mcp_server_are_commands(
 ) -> None:
     asked: list[str] = []
 
-    async def prompt_text(prompt: McpPrompt, arguments: str) -> str:
+    async def prompt_text(prompt: McpPrompt, arguments: str, _session: str) -> str:
         if not arguments:
             raise ToolError(f"The prompt {prompt.name} needs: path.")
         asked.append(arguments)

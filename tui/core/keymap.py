@@ -54,6 +54,9 @@ DEFAULT_KEYS: Final[Keymap] = {
 """The actions of the chat and their keys. All of them work at the same time, so no two can share a
 key."""
 
+_ALONE: Final = frozenset({"give_back"})
+"""Actions that have their key to themselves while they can be done: all others go to a program."""
+
 ALIKE: Final[Mapping[str, str]] = {
     "ctrl+h": "backspace",
     "shift+backspace": "backspace",
@@ -170,7 +173,7 @@ def faults(own: Mapping[str, str | tuple[str, ...] | list[str]]) -> Iterator[tup
             if why and not (name == "stop" and key in {"escape", "ctrl+c"}):
                 hint = 'Use keys such as "ctrl+k", "alt+k", "f10" or "shift+f10".'
                 yield name, f"{shown(key)} isn't allowed: it {why}.", hint
-            elif key in owners:
+            elif key in owners and not {name, owners[key]} & _ALONE:
                 other = owners[key]
                 yield name, f"{shown(key)} is also the key of {other}.", _other_key(other)
             owners[key] = name

@@ -589,7 +589,9 @@ def test_whoever_is_waited_for_is_guarded() -> None:
 
     waiting = [kind for kind in below(BaseScreen) if getattr(kind, "awaited", False)]
     assert len(waiting) > 8
-    assert [kind.__name__ for kind in waiting if not issubclass(kind, AnswerPlace)] == []
+    asked_there = {"SideQuestionScreen"}  # the person asks, and answers nothing
+    unguarded = {kind.__name__ for kind in waiting if not issubclass(kind, AnswerPlace)}
+    assert unguarded <= asked_there
 
 
 @pytest.mark.parametrize("typed", ["１", "१", "۱", "๑"])

@@ -262,7 +262,7 @@ async def test_a_prompt_of_a_server_that_is_being_started_waits_for_it(tmp_path:
     world, up = World(tmp_path), asyncio.Event()
     server = Server("odd", McpServer(command="x"), tmp_path, tmp_path / "x.log", state="starting")
 
-    async def prompt_text(_prompt: McpPrompt, arguments: str) -> str:
+    async def prompt_text(_prompt: McpPrompt, arguments: str, _session: str) -> str:
         return f"Review {arguments}."
 
     with pytest.MonkeyPatch.context() as patched:

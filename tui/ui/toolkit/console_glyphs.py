@@ -14,7 +14,7 @@ SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 ALIKE: Final[Mapping[str, str]] = {
     "✓": "+", "◆": "■", "◇": "·", "▌": "┃", "▐": "┃", "▓": "#", "▞": "=", "▀": "█", "▄": "█",
     **dict.fromkeys("▁▂▃", "_"), **dict.fromkeys("▅▆▇", "█"),
-    **dict(zip("○◌◦◍◐▪▚▏▎✂⋯⌕↪↻‖", "o·o**■%│┃x…/→»║", strict=True)),
+    **dict(zip("○◌◦◍◐▪▚▏▎✂⋯⌕↪↻‖⏎", "o·o**■%│┃x…/→»║¶", strict=True)),
     **dict(zip(SPINNER, "|/-\\" * 3, strict=False)),
 }  # fmt: skip
 """Characters that none of Debian's console fonts has (console-setup 1.221: Fixed, Terminus and VGA,
