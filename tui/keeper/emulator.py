@@ -219,10 +219,8 @@ class Emulator:
             "gone": screen.gone,
             "recent": recent,
             "crashes": self.crashes,
-            "modes": {
-                "bracketed_paste": self.bracketed_paste,
-                "application_cursor": self.application_cursor,
-            },
+            "bracketed_paste": self.bracketed_paste,
+            "application_cursor": self.application_cursor,
         }
 
     def repainted(self) -> str:

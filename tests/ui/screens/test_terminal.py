@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -131,7 +132,7 @@ async def test_a_paste_has_marks_only_if_the_program_asked(tmp_path: Path) -> No
         app.post_message(events.Paste("one\ntwo"))
         await until(pilot, lambda: terminal.input == b"one\rtwo")
         terminal.done.clear()
-        terminal.modes = {"bracketed_paste": True, "application_cursor": True}
+        terminal.screen = replace(terminal.screen, bracketed_paste=True, application_cursor=True)
         app.post_message(events.Paste("one"))
         await pilot.press("up")
         await until(pilot, lambda: terminal.input == b"\x1b[200~one\x1b[201~\x1bOA")
