@@ -56,8 +56,8 @@ _STOPPED: Final = "Stopped."
 
 @dataclass(frozen=True, slots=True)
 class SidePrice:
-    """The expected cost of a side question: the tokens that it reads, those of them that come from
-    the cache, and the price in all, None where that isn't known."""
+    """What a side question is expected to cost: the tokens that it reads, those of them that come
+    from the cache, and the price in all, None where that isn't known."""
 
     model: str
     tokens: int
@@ -80,7 +80,7 @@ class SidePrice:
 
 @dataclass(frozen=True, slots=True)
 class SideText:
-    """The answer so far, as far as it counts, and whether the model thinks."""
+    """What has come of the answer so far, as far as it counts, and whether the model thinks."""
 
     text: str
     thinks: bool = False

@@ -1,4 +1,4 @@
-"""The person's own collector, where spans go, spoken to by OTLP over HTTP. Blocks; for a thread.
+"""Where spans go: the person's own collector, spoken to by OTLP over HTTP. Blocks; for a thread.
 
 What `[otel]` leaves open is in the environment's `OTEL_…` variables, under their standard names:
 they count only where the person's own file has switched the sending on.
@@ -63,7 +63,7 @@ class CollectorError(HoldfastError):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The fate of spans: the collector has them, up to `rejected`; it refused them; or they can
+    """What became of spans: the collector has them, up to `rejected`; it refused them; or they can
     be sent later, not before `wait_s` seconds. `why` is for the person."""
 
     outcome: Literal["taken", "refused", "later"]

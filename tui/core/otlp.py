@@ -40,7 +40,7 @@ class SpanEvent:
 @dataclass(frozen=True, slots=True)
 class Span:
     """A piece of work that has ended. `parent` is the id of the span around it, "" for none;
-    `error` its failure in words, perhaps "", None where it didn't fail."""
+    `error` its failure in words, perhaps "", None where it did not fail."""
 
     name: str
     context: SpanContext
@@ -56,8 +56,8 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class SpanSource:
-    """The program whose spans they are, as a collector knows it. `schema` is the address of the
-    conventions that name the attributes."""
+    """What is said of the program whose spans they are. `schema` is the address of the conventions
+    that name the attributes."""
 
     resource: Attributes
     scope: str
