@@ -94,7 +94,7 @@ async def test_a_secret_is_refused_where_it_is_written(desk: Desk) -> None:
 
 async def test_a_secret_that_comes_too_late_is_typed_nowhere(desk: Desk) -> None:
     link = await desk.start("cat")
-    await desk.shown(link, lambda one: one.screen.program == "cat")
+    await desk.shown(link, lambda one: one.program == "cat")
     assert await link.type(bytearray(b"four\r"), "secret") == "over"
     assert link.screen.text == ""
 
@@ -140,7 +140,7 @@ def _runs(pid: int) -> bool:
 
 async def test_a_killed_keeper_loses_the_terminal_and_nothing_hangs(desk: Desk) -> None:
     link = await desk.start("cat")
-    await desk.shown(link, lambda one: one.screen.program == "cat")
+    await desk.shown(link, lambda one: one.program == "cat")
     os.kill(note(desk.commands[0].folder, "state")["keeper"], signal.SIGKILL)
     assert await desk.commands[0].wait(PATIENCE_S)
     assert desk.commands[0].end is not None
@@ -163,7 +163,7 @@ with socket.socket(socket.AF_UNIX) as link:
 @pytest.mark.skipif(sys.platform != "linux", reason="nothing is marked elsewhere")
 async def test_what_an_agent_started_types_into_no_terminal(desk: Desk) -> None:
     link = await desk.start("cat")
-    await desk.shown(link, lambda one: one.screen.program == "cat")
+    await desk.shown(link, lambda one: one.program == "cat")
     path = desk.commands[0].folder / "terminal"
     assert path.stat().st_mode & 0o777 == 0o600
 
@@ -181,7 +181,7 @@ async def test_what_an_agent_started_types_into_no_terminal(desk: Desk) -> None:
 @pytest.mark.parametrize("sent", [b"no json\n", b"[]\n", b'{"bytes": -1}\n', b'{"do": 1}\n' * 2])
 async def test_what_is_no_message_closes_only_its_connection(desk: Desk, sent: bytes) -> None:
     link = await desk.start("cat")
-    await desk.shown(link, lambda one: one.screen.program == "cat")
+    await desk.shown(link, lambda one: one.program == "cat")
     _, writer = await asyncio.open_unix_connection(desk.commands[0].folder / "terminal")
     writer.write(sent)
     await writer.drain()

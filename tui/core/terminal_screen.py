@@ -27,9 +27,7 @@ class TerminalScreen:
     of its own, as an editor does. `secret`: the program reads a line without showing it (ECHO off,
     ICANON on). `version` grows with every change. `gone` counts the lines that have left at the
     top since the start, `recent` are the last of them that were asked for. `crashes` counts how
-    often the emulation failed and began again with an empty screen. `program` is the one that has
-    the terminal, "" if that isn't known. `bracketed_paste`: pasted text gets marks.
-    `application_cursor`: the arrow keys send other codes.
+    often the emulation failed and began again with an empty screen.
     """
 
     rows: int
@@ -44,9 +42,6 @@ class TerminalScreen:
     gone: int = 0
     recent: tuple[str, ...] = ()
     crashes: int = 0
-    program: str = ""
-    bracketed_paste: bool = False
-    application_cursor: bool = False
 
     @property
     def text(self) -> str:

@@ -219,8 +219,10 @@ class Emulator:
             "gone": screen.gone,
             "recent": recent,
             "crashes": self.crashes,
-            "bracketed_paste": self.bracketed_paste,
-            "application_cursor": self.application_cursor,
+            "modes": {
+                "bracketed_paste": self.bracketed_paste,
+                "application_cursor": self.application_cursor,
+            },
         }
 
     def repainted(self) -> str:

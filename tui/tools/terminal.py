@@ -107,7 +107,7 @@ class TerminalTool(Tool[TerminalParams]):
             where = f"# in {params.cwd}\n" if params.cwd else ""
             return CallPreview("command", where + params.command)
         job, terminal = _terminal(params, ctx)
-        what = f" ({terminal.screen.program})" if terminal.screen.program else ""
+        what = f" ({terminal.program})" if terminal.program else ""
         typed = readable(input_of(params, terminal))
         return CallPreview("text", f"Into {job.id}{what}: {job.command}\n\n{typed.rstrip()}")
 
@@ -170,9 +170,9 @@ class TerminalTool(Tool[TerminalParams]):
 
 def input_of(params: TerminalParams, terminal: TerminalLink) -> str:
     """Return the characters that a call sends. Raises ToolError."""
-    screen = terminal.screen
-    keys = (key_code(key, application_cursor=screen.application_cursor) for key in params.keys)
-    return text_code(params.text, bracketed_paste=screen.bracketed_paste) + "".join(keys)
+    paste, cursor = terminal.modes.get("bracketed_paste"), terminal.modes.get("application_cursor")
+    keys = (key_code(key, application_cursor=bool(cursor)) for key in params.keys)
+    return text_code(params.text, bracketed_paste=bool(paste)) + "".join(keys)
 
 
 @dataclass(slots=True, eq=False)
@@ -241,7 +241,7 @@ class _TerminalCall:
         if terminal.typed:
             parts.append("[the user typed in this terminal; what isn't on the screen is unknown]")
             terminal.typed = False
-        state = f"running{f' {terminal.screen.program}' if terminal.screen.program else ''}"
+        state = f"running{f' {terminal.program}' if terminal.program else ''}"
         ended = terminal.ended or job.ended
         state = job.state() if ended else state
         late = f"not yet after {self.params.timeout:g} s" if end == "time" else ""

@@ -11,13 +11,13 @@ import os
 import socket
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
-import msgspec
-
+from tui.core.messages import object_of, string_of
 from tui.core.terminal_screen import TerminalScreen
 from tui.keeper import folder as names
 from tui.keeper.command import note
@@ -43,31 +43,21 @@ class TerminalWatcher(Protocol):
     def terminal_changed(self, terminal: TerminalLink) -> None: ...
 
 
-class _Answer(msgspec.Struct):
-    """What the keeper says: an answer to the question `id`, or without one, that it has changed."""
-
-    id: int = 0
-    changed: int | None = None
-    refused: Refusal = ""
-    error: str = ""
-    screen: TerminalScreen | None = None
-
-
-_ANSWERS: Final = msgspec.json.Decoder(_Answer)
-
-
 class TerminalLink:
     """A terminal of this session. Everything is for the event loop's thread.
 
     `screen` is the last one that is known: as of the last `refresh`, or of the last change while
-    somebody watches. After the program's end it is the final one. `typed`: the person had the
-    keyboard since the model was told so.
+    somebody watches. After the program's end it is the final one. `program` is the one that has
+    the terminal now, "" if that isn't known. `typed`: the person had the keyboard since the model
+    was told so.
     """
 
     def __init__(self, folder: Path, size: tuple[int, int] = (24, 80)) -> None:
         self.screen = TerminalScreen(*size)
+        self.program = ""
         self.ended = False
         self.typed = False
+        self.modes: Mapping[str, bool] = {}
         self.seen_lines = 0
         """Number of the lines that have left at the top, of which the model knows."""
         self._folder = folder
@@ -78,7 +68,7 @@ class TerminalLink:
         self._writer: asyncio.StreamWriter | None = None
         self._listening: asyncio.Task[None] | None = None
         self._following: asyncio.Task[None] | None = None
-        self._answers: dict[int, asyncio.Future[_Answer]] = {}
+        self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._numbers = count(1)
         self._connecting = asyncio.Lock()
         self._news = asyncio.Event()
@@ -92,9 +82,9 @@ class TerminalLink:
         """Return the screen as it is now. With `since`, `recent` has the lines that have left at
         the top since that many had (`gone`), the newest if there are too many."""
         if not self.ended:
-            answer = await self._ask({"do": "look", "since": since})
-            if answer is not None and answer.screen is not None:
-                self.screen = answer.screen
+            answer = await self._ask({"do": "look", "since": since}) or {}
+            if seen := object_of(answer.get("screen")):
+                self._take(seen)
         return self.screen
 
     def line_with(self, data: str) -> str:
@@ -133,7 +123,7 @@ class TerminalLink:
             self._unread = "" if "\x03" in text else text[-_UNREAD_CHARS:]
         if answer is None:
             return "ended"
-        return "full" if answer.error else answer.refused
+        return cast("Refusal", "full" if "error" in answer else string_of(answer.get("refused")))
 
     async def hold(self, *, held: bool) -> None:
         """Let the person have the keyboard, or give it back. The model hears of it with its next
@@ -151,8 +141,9 @@ class TerminalLink:
 
     async def finish(self) -> None:
         """Take the final screen: the program has ended."""
-        with suppress(ValueError):  # without a final one, the last that was seen
-            self.screen = await asyncio.to_thread(_final, self._folder)
+        last = await asyncio.to_thread(note, self._folder, names.SCREEN)
+        if last:
+            self._take(last)
         self._end()
 
     def close(self) -> None:
@@ -162,6 +153,13 @@ class TerminalLink:
                 task.cancel()
         self._listening = self._following = None
         self._drop()
+
+    def _take(self, seen: dict[str, Any]) -> None:
+        with suppress(ValueError):  # what is no screen leaves the last one
+            self.screen = TerminalScreen.of_json(seen)
+        self.program = string_of(seen.get("program"))
+        modes = object_of(seen.get("modes"))
+        self.modes = {name: bool(value) for name, value in modes.items()}
 
     def _end(self) -> None:
         self.ended = True
@@ -189,7 +187,9 @@ class TerminalLink:
         finally:
             self._following = None
 
-    async def _ask(self, asked: dict[str, Any], data: bytes | bytearray = b"") -> _Answer | None:
+    async def _ask(
+        self, asked: dict[str, Any], data: bytes | bytearray = b""
+    ) -> dict[str, Any] | None:
         """Ask the keeper; None if it is gone."""
         try:
             writer = await self._connected()
@@ -221,15 +221,14 @@ class TerminalLink:
         with suppress(OSError, ValueError):
             while line := await reader.readline():
                 large = len(line) > _LARGE_BYTES
-                heard = (
-                    await asyncio.to_thread(_ANSWERS.decode, line)
-                    if large
-                    else _ANSWERS.decode(line)
+                heard: object = (
+                    await asyncio.to_thread(json.loads, line) if large else json.loads(line)
                 )
-                answer = self._answers.get(heard.id)
+                message = object_of(heard)
+                answer = self._answers.get(message.get("id", 0))
                 if answer is not None and not answer.done():
-                    answer.set_result(heard)
-                elif heard.changed is not None:
+                    answer.set_result(message)
+                elif "changed" in message:
                     self._news.set()
         self._listening = None
         self._drop()
@@ -243,11 +242,6 @@ class TerminalLink:
             if not answer.done():
                 answer.set_exception(ConnectionResetError())
         self._news.set()
-
-
-def _final(folder: Path) -> TerminalScreen:
-    """The screen at the end of a program. Blocks. Raises ValueError where there is none."""
-    return TerminalScreen.of_json(note(folder, names.SCREEN))
 
 
 def _connected(folder: Path) -> socket.socket:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -132,7 +131,7 @@ async def test_a_paste_has_marks_only_if_the_program_asked(tmp_path: Path) -> No
         app.post_message(events.Paste("one\ntwo"))
         await until(pilot, lambda: terminal.input == b"one\rtwo")
         terminal.done.clear()
-        terminal.screen = replace(terminal.screen, bracketed_paste=True, application_cursor=True)
+        terminal.modes = {"bracketed_paste": True, "application_cursor": True}
         app.post_message(events.Paste("one"))
         await pilot.press("up")
         await until(pilot, lambda: terminal.input == b"\x1b[200~one\x1b[201~\x1bOA")

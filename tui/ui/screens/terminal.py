@@ -240,10 +240,13 @@ class TerminalWatchScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIn
             return self._swallows()
         if isinstance(event, events.Paste):
             self._flush()
-            self._do(paste_bytes(event.text, bracketed=self._terminal.screen.bracketed_paste))
+            self._do(
+                paste_bytes(event.text, bracketed=bool(self._terminal.modes.get("bracketed_paste")))
+            )
         elif event.key not in self._leave_keys:
             self._flush()
-            self._do(key_bytes(event, application=self._terminal.screen.application_cursor))
+            application = bool(self._terminal.modes.get("application_cursor"))
+            self._do(key_bytes(event, application=application))
         elif self._held_key:
             self._forget_key()
             self._release()
