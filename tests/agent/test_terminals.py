@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -63,7 +64,8 @@ def send(text: str = "", *keys: str, **more: Any) -> dict[str, Any]:
     return {"action": "send", "terminal": "job-1", "text": text, "keys": list(keys), **more}
 
 
-CAT = "sh -c cat"
+CAT = "sh -c 'echo ready; cat; true'"
+"""Shows something at once: a program that shows nothing is waited for as one that starts."""
 CLOSE = {"action": "close", "terminal": "job-1"}
 YES = Answer("once")
 Ends = Callable[..., Agent]
@@ -112,7 +114,7 @@ async def test_without_walls_each_input_asks_and_shows_what_is_typed(agent_of: E
     await events_of(agent, "go")
     (begun, one, two) = (asked for asked, _ in person.asked)
     assert (begun.command, begun.preview) == (CAT, CAT)
-    assert one.preview == "Into job-1 (sh): sh -c cat\n\none⏎"
+    assert one.preview == f"Into job-1 (sh): {CAT}\n\none⏎"
     assert two.preview.endswith("two⏎")
     _, typed, refused, closed = results(agent)
     assert "one\none\n[job-1 · running sh]" in typed
@@ -126,8 +128,14 @@ async def test_a_yes_for_the_session_covers_one_terminal(agent_of: Ends) -> None
     await events_of(agent, "go")
     assert [asked.scope for asked, _ in person.asked][1] == "input to job-1"
     assert "two\ntwo" in results(agent)[-1]
-    other = agent_of(start(CAT), send("x"), approver=Person([YES, Answer("always"), YES]))
-    await events_of(other, "go")
+
+
+async def test_a_yes_for_good_covers_one_terminal_too(agent_of: Ends) -> None:
+    gate = Gate(Policy())
+    agent = agent_of(start(CAT), send("x"), approver=Person([YES, Answer("always")]), gate=gate)
+    await events_of(agent, "go")
+    assert "ready\nx\n" in results(agent)[-1]
+    assert not gate.policy.allow
 
 
 async def test_a_risky_line_for_a_shell_asks_although_input_is_allowed(agent_of: Ends) -> None:
@@ -172,8 +180,6 @@ async def test_plan_mode_starts_and_types_nothing(agent_of: Ends) -> None:
     assert results(agent) == [
         "Not allowed, not run: Plan mode is read-only: nothing is written or run."
     ]
-    agent = agent_of(start(CAT), send("x"), {"action": "read", "terminal": "job-1"})
-    agent.permissions.mode = "ask"
 
 
 async def test_nobody_there_refuses_what_a_command_would_be_refused(agent_of: Ends) -> None:
@@ -224,6 +230,21 @@ async def test_a_full_screen_program_is_no_secret_prompt(agent_of: Ends) -> None
     await events_of(agent, "go")
     assert not person.secrets
     assert "b'q'" in results(agent)[1]
+
+
+async def test_a_prompt_is_waited_for_with_the_space_at_its_end(agent_of: Ends) -> None:
+    shell = "import sys; [print(end='$ ', flush=True) for _ in iter(input, 'exit')]"
+    agent = agent_of(
+        start(f'python3 -c "print(1); {shell}"', until=["1"]),
+        send("x", "enter", until=["$ "], timeout=60),
+        send("y", "enter", until=["$ "], timeout=60),
+        approver=Person([YES, Answer("session")]),
+    )
+    async with asyncio.timeout(30):
+        await events_of(agent, "go")
+    _, one, two = results(agent)
+    assert "x\n$\n" in one
+    assert "y\n$\n" in two
 
 
 async def test_while_the_person_has_the_keyboard_the_model_waits(agent_of: Ends) -> None:

@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.clock import PATIENCE_S
+from tests.support.fake_terminal import screen_of
 from tui.core.clock import SystemClock
+from tui.keeper import folder as names
 from tui.keeper.command import PlainStarter, SupervisedCommand, TerminalSize, note
 from tui.tools.terminal_link import TerminalLink
 
@@ -186,3 +188,15 @@ async def test_what_is_no_message_closes_only_its_connection(desk: Desk, sent: b
     writer.close()
     assert await link.type(b"fine\r", "model") == ""
     await desk.shown(link, lambda one: "fine" in one.screen.text)
+
+
+@pytest.mark.parametrize("last", ["", "{}", '{"rows": 6, "cols": 40, "lines": 3}'])
+async def test_without_a_final_screen_the_last_that_was_seen_stays(
+    tmp_path: Path, last: str
+) -> None:
+    (tmp_path / names.SCREEN).write_text(last)
+    link = TerminalLink(tmp_path)
+    link.screen = seen = screen_of("done")
+    await link.finish()
+    assert link.ended
+    assert link.screen == seen

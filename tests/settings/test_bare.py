@@ -131,8 +131,10 @@ def test_lost_redaction_redacts(home: Folders, work: Path) -> None:
 
 def test_a_file_that_cannot_be_read_at_all(home: Folders, work: Path) -> None:
     home.config_file.mkdir()
-    with pytest.raises(ConfigError, match="may name the server"):
+    with pytest.raises(ConfigError, match="may name a profile"):
         load(home, work)
+    with pytest.raises(ConfigError, match="may name the server"):
+        load(home, work, overrides={"profile": "default"})
     loaded = load(home, work, asks_server=False)
     assert loaded.config.permissions.ask == ("*",)
     assert loaded.config.redact == "record"

@@ -36,11 +36,11 @@ async def test_new_sessions_begin_with_the_settings_as_they_are_now(
 ) -> None:
     write('model = "other"\n[permissions]\nceiling = "/"\n')
     assert program.read_settings().config.model == "other"
-    assert program.permissions().ceiling == "~"
+    assert program.launch.config.permissions.ceiling == "~"
     await program.use_settings()
     assert program.launch.model == "other"
     assert program.launch.workspace.ceiling == Path("/")
-    assert program.permissions().ceiling == "/"
+    assert program.launch.config.permissions.ceiling == "/"
     assert program.models()[0].name == "other"
 
 

@@ -84,7 +84,6 @@ class WorldServices:
     models: Callable[[], Sequence[ModelRow]]
     undecided: Callable[[], Sequence[TrustItem]]
     brought: Callable[[], Sequence[TrustItem]]
-    permissions: Callable[[], Permissions]
     trust: Callable[[], Trust]
     read_settings: Callable[[], LoadedSettings]
     refresh_models: Callable[[], CoroutineType[Any, Any, None]]
@@ -515,7 +514,6 @@ class World:
             models=lambda: self.models,
             undecided=lambda: self.undecided,
             brought=lambda: self.undecided,
-            permissions=lambda: self.permissions,
             trust=lambda: self.trust,
             read_settings=read_settings,
             refresh_models=_nothing,

@@ -172,7 +172,7 @@ class Agent:
 
     @property
     def side_questions(self) -> SideQuestions:
-        """What the person asks beside the conversation, also while a turn runs."""
+        """The person's questions beside the conversation, also while a turn runs."""
         from tui.agent.side_questions import SideQuestions  # noqa: PLC0415 - on demand
 
         self._side_questions = self._side_questions or SideQuestions(self._ctx, self._requests)

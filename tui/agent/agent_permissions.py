@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tui.agent.agent_context import AgentContext
-from tui.core.config import Config
+from tui.core.config import Config, Permissions
 from tui.core.dataclass import dataclass, replace
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy, decide
@@ -38,6 +38,11 @@ class AgentPermissions:
     def tools(self) -> tuple[str, ...]:
         """The names of the tools that the model has."""
         return tuple(self._ctx.toolbox.tools)
+
+    @property
+    def configured(self) -> Permissions:
+        """The settings that the agent was made with."""
+        return self._ctx.config.permissions
 
     @property
     def unconfined(self) -> bool:

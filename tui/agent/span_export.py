@@ -57,7 +57,7 @@ class SpanTarget(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SpanFigures:
-    """What was sent so far: the spans that a collector took, those that it refused, and why it
+    """Counts of the spans that a collector took so far and of those that it refused, and why it
     doesn't take the next ones, "" while it does."""
 
     sent: int = 0

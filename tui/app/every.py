@@ -67,7 +67,7 @@ def check_prompt(text: str) -> None:
 
 
 def repeat_wish(text: str) -> RepeatWish | None:
-    """What a text repeats; None if it isn't /every. Raises UsageError."""
+    """Return what a text repeats; None if it isn't /every. Raises UsageError."""
     argument = named(text, "every")
     return None if argument is None else read_repetition(argument)
 
@@ -129,7 +129,7 @@ class Repetition:
 
     @property
     def report(self) -> Report:
-        """What is repeated, how often it ran, and when it runs again."""
+        """The repeated prompt, how often it ran, and when it runs again."""
         wish = self.wish
         rows = (
             one_line(wish.prompt),

@@ -33,7 +33,7 @@ from tui.app.session_path import session_path
 from tui.core import clipboard
 from tui.core.clipboard import Clip
 from tui.core.clock import SystemClock
-from tui.core.config import EVERY_MODEL, Permissions
+from tui.core.config import EVERY_MODEL
 from tui.core.errors import CredentialsError, HoldfastError, UsageError
 from tui.core.facts import Fact
 from tui.core.formatting import retirement
@@ -134,9 +134,6 @@ class Program:
     @property
     def bare(self) -> bool:
         return self.launch.bare
-
-    def permissions(self) -> Permissions:
-        return self.launch.config.permissions
 
     def trust(self) -> Trust:
         return self.launch.trust

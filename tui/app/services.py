@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from tui.app.dialog_data import ModelRow, ServerSetup, SessionRow, Setup
 from tui.core.clipboard import Clip
 from tui.core.clock import Clock
-from tui.core.config import Config, Permissions
+from tui.core.config import Config
 from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError
 from tui.core.paths import Folders
@@ -162,10 +162,6 @@ class AppServices(Protocol):
     def asked_model(self, name: str, /) -> ModelInfo | None:
         """Return the model that a command asks for, None where the server has none of that name.
         Blocks."""
-        ...
-
-    def permissions(self) -> Permissions:
-        """Return the rules of the configuration."""
         ...
 
     def trust(self) -> Trust:

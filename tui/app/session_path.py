@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.app.options.arguments import Options
 from tui.core.errors import SessionError, UsageError
-from tui.core.paths import folders
+from tui.core.paths import Folders, folders
 from tui.core.workspace import worktree_of
 
 if TYPE_CHECKING:
@@ -20,11 +21,11 @@ def session_path(options: Options) -> Path | None:
     """The file of the session that the options name; None for a new one. Raises SessionError."""
     if not (options.opening.resume or options.opening.newest):
         return None
-    from tui.session import catalog, naming  # noqa: PLC0415 - on demand
+    from tui.session import catalog  # noqa: PLC0415 - on demand
 
     home = folders()
     if options.opening.resume:
-        path = naming.find(options.opening.resume, home)
+        path = _named(options.opening.resume, home)
         catalog.check_ours(path, home)
         return path
     return catalog.newest(home, workspace_of(options))
@@ -63,16 +64,24 @@ def session_worktree_folder(options: Options) -> Path | None:
     or where the options name another folder or this worktree anyway. Raises UsageError."""
     if options.cwd is not None or not options.opening.resume:
         return None
-    from tui.session import catalog, naming  # noqa: PLC0415 - on demand
+    from tui.session import catalog  # noqa: PLC0415 - on demand
 
     with suppress(SessionError):  # reported when the session is opened
-        path = naming.find(options.opening.resume, folders())
+        path = _named(options.opening.resume, folders())
         cwd = catalog.cwd_of(path)
         if path.resolve().parent != folders().sessions_of(cwd).resolve():
             return None  # a file from elsewhere does not say where to work
         top = worktree_of(cwd)
         return None if top is None or top == worktree_of(workspace_of(options)) else cwd
     return None
+
+
+@lru_cache(maxsize=1)
+def _named(reference: str, home: Folders) -> Path:
+    """The file that is meant; several steps of a start ask for it, and it stays the same."""
+    from tui.session import naming  # noqa: PLC0415 - on demand
+
+    return naming.find(reference, home)
 
 
 def workspace_of(options: Options) -> Path:

@@ -113,7 +113,7 @@ class AnswerSettings(_Section, frozen=True, kw_only=True):
 
 
 class ProviderSettings(_Section, frozen=True, kw_only=True):
-    """How the server is asked. `models` is by name. All but that and `max_output` is about clouds
+    """The way to ask the server. `models` is by name. All but that and `max_output` is about clouds
     (`tui.core.clouds`)."""
 
     kind: Annotated[

@@ -115,7 +115,7 @@ class SecretQuestion:
 
 @dataclass(slots=True)
 class SecretAnswer:
-    """What the person typed, without the end of the line. Whoever has used it calls `wipe`. It goes
+    """A line that the person typed, without its end. Whoever has used it calls `wipe`. It goes
     to the terminal and nowhere else: into no record, event, log, draft or history."""
 
     data: bytearray

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import msgspec
 
 from tui.core.dataclass import dataclass
-from tui.core.messages import list_of, string_of
 
 
-@dataclass(frozen=True, slots=True)
-class ScreenRun:
+class ScreenRun(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A part of a line that looks the same. Colors are names (`red`, `brightblue`) or six hex
     digits, "" for the terminal's own; `style` has letters: b bold, i italic, u underlined, s struck
     through, r reversed."""
@@ -52,29 +50,6 @@ class TerminalScreen:
         return "\n".join(rows).rstrip("\n")
 
     @classmethod
-    def of_json(cls, data: dict[str, Any]) -> TerminalScreen:
-        """Return the screen that a keeper wrote. What has another form is left out."""
-
-        def number(name: str) -> int:
-            value = data.get(name)
-            return value if isinstance(value, int) else 0
-
-        lines = tuple(
-            tuple(ScreenRun(*map(string_of, list_of(run)[:4])) for run in list_of(line) if run)
-            for line in list_of(data.get("lines"))
-        )
-        given = [one for one in list_of(data.get("cursor")) if isinstance(one, int)]
-        return cls(
-            rows=number("rows"),
-            cols=number("cols"),
-            lines=lines,
-            cursor=(given[0], given[1]) if len(given) == 2 else (0, 0),
-            cursor_shown=data.get("cursor_shown") is not False,
-            title=string_of(data.get("title")),
-            alternate=bool(data.get("alternate")),
-            secret=bool(data.get("secret")),
-            version=number("version"),
-            gone=number("gone"),
-            recent=tuple(map(string_of, list_of(data.get("recent")))),
-            crashes=number("crashes"),
-        )
+    def of_json(cls, data: object) -> TerminalScreen:
+        """Return the screen that a keeper wrote. Raises ValueError for what is none."""
+        return msgspec.convert(data, cls)

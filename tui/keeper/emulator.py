@@ -73,7 +73,7 @@ class _Screen(pyte.Screen):
             super().draw(data)
             return
         for char in data:
-            # A wide character does not fit into the last cell.
+            # A wide character doesn't fit into the last cell.
             if self.cursor.x == self.columns - 1 and wcwidth(char) == 2:
                 self.cursor.x = self.columns
             super().draw(char)
@@ -226,7 +226,7 @@ class Emulator:
         }
 
     def repainted(self) -> str:
-        """What a terminal would have to be sent to show this screen's text."""
+        """Return what a terminal would have to be sent to show this screen's text."""
         rows = (self.screen.text(row) for row in range(self.rows))
         y, x = self.screen.cursor.y + 1, self.screen.cursor.x + 1
         return "\x1b[0m\x1b[2J\x1b[H" + "\r\n".join(rows) + f"\x1b[{y};{x}H"

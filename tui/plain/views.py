@@ -28,7 +28,7 @@ from tui.core import clipboard
 from tui.core.browser import open_page
 from tui.core.errors import UsageError
 from tui.core.fact_words import ITEM_STATES
-from tui.core.facts import DEFAULT_PROFILE, AssistantMessage, Overlay
+from tui.core.facts import AssistantMessage, Overlay
 from tui.core.formatting import plural
 from tui.core.keymap import keymap_of
 from tui.core.paths import shorten
@@ -388,16 +388,7 @@ async def doctor(frontend: PlainFrontend, _: str) -> None:
 
     services, agent = frontend.services, frontend.conversation.agent
     model = agent.models.current if agent else ""
-    profile = services.account()[0] or DEFAULT_PROFILE
-    what = checks.Subject.of(
-        services.workspace,
-        services.folders,
-        os.environ,
-        model=model,
-        bare=services.bare,
-        profile=profile,
-    )
-    results = await asyncio.to_thread(checks.examine, what)
+    results = await asyncio.to_thread(checks.examine_session, services, model)
     status_words = {"ok": "well", "warn": "warning", "fail": "problem"}
     for check in results:
         fix = f"To do: {check.fix}" if check.fix else ""

@@ -204,7 +204,7 @@ class _TerminalCall:
         """Type, then wait."""
         screen = await self.terminal.refresh()
         self.lines = screen.gone
-        self.before = {text: screen.text.count(text) for text in self.params.until}
+        self.before = {text: _times(screen.text, text) for text in self.params.until}
         data = input_of(self.params, self.terminal)
         if not data:
             raise ToolError("There is nothing to type.", hint="Give text or keys.")
@@ -326,7 +326,7 @@ class _TerminalCall:
         screen = await self.terminal.refresh(since=self.lines)
         seen = "\n".join([*screen.recent, screen.text])
         return any(
-            seen.count(text) > self.before.get(text, 0) for text in self.params.until if text
+            _times(seen, text) > self.before.get(text, 0) for text in self.params.until if text
         )
 
     async def _ask(self) -> bool:
@@ -375,6 +375,13 @@ def _folder(params: TerminalParams, ctx: ToolContext) -> Path:
     if not folder.is_dir():
         raise ToolError(f"{params.cwd} isn't a folder.", hint="Use list_dir to find it.")
     return folder
+
+
+def _times(seen: str, text: str) -> int:
+    """Return how often a text is seen. Lines have lost the spaces at their end, which the text may
+    have: a shell's "$ "."""
+    spaces = " " * (len(text) - len(text.rstrip(" ")))
+    return f"{seen}\n".replace("\n", f"{spaces}\n").count(text)
 
 
 def _scrolled(screen: TerminalScreen, known: int) -> list[str]:

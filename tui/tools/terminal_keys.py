@@ -1,4 +1,4 @@
-"""What a terminal sends for a key, by xterm's table."""
+"""The bytes that a terminal sends for a key, by xterm's table."""
 
 from __future__ import annotations
 

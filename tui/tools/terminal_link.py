@@ -155,7 +155,8 @@ class TerminalLink:
         self._drop()
 
     def _take(self, seen: dict[str, Any]) -> None:
-        self.screen = TerminalScreen.of_json(seen)
+        with suppress(ValueError):  # what is no screen leaves the last one
+            self.screen = TerminalScreen.of_json(seen)
         self.program = string_of(seen.get("program"))
         modes = object_of(seen.get("modes"))
         self.modes = {name: bool(value) for name, value in modes.items()}

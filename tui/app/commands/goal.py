@@ -189,7 +189,7 @@ def objection(agent: Agent, wish: GoalWish) -> UsageError | None:
 
 
 def goal_report(now: GoalChanged | None) -> Report:
-    """What is known of a goal."""
+    """Report what is known of a goal."""
     if now is None:
         return Report("No goal", ("/goal TEXT -- COMMAND works until the command passes.",))
     rows = [one_line(now.goal), goal_check(now), f"{_STATES[now.state]} · {goal_progress(now)}"]

@@ -16,13 +16,15 @@ from tui.app.doctor import machine, setup
 from tui.app.doctor import sandbox as confined
 from tui.app.doctor.check import Check, Subject
 from tui.app.options.arguments import Options
+from tui.app.services import AppServices
 from tui.app.session_path import workspace_of
 from tui.core.errors import HoldfastError
+from tui.core.facts import DEFAULT_PROFILE
 from tui.core.formatting import plural
 from tui.core.paths import folders
 from tui.core.standard_output import hanging, print_text, terminal_width
 
-__all__ = ["Check", "Subject", "examine", "report", "run", "summary"]
+__all__ = ["Check", "Subject", "examine", "examine_session", "report", "run", "summary"]
 
 _MARKS = {"ok": "✓", "warn": "!", "fail": "✗"}
 _NAME = 15
@@ -69,6 +71,21 @@ def examine(what: Subject) -> list[Check]:
     with ThreadPoolExecutor(max_workers=len(_EXAMINATIONS), thread_name_prefix="doctor") as pool:
         futures = [pool.submit(_one, name, look, what) for name, look in _EXAMINATIONS]
         return [check for future in futures for check in future.result()]
+
+
+def examine_session(services: AppServices, model: str) -> list[Check]:
+    """All checks as of a program that runs, with the model in use, "" for none. As `examine`."""
+    profile = services.account()[0] or DEFAULT_PROFILE
+    return examine(
+        Subject.of(
+            services.workspace,
+            services.folders,
+            os.environ,
+            model=model,
+            bare=services.bare,
+            profile=profile,
+        )
+    )
 
 
 def report(checks: Sequence[Check], width: int | None = None) -> str:

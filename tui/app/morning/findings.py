@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from tui.app.reports.usage_table import cost
 from tui.context.timeline import CheckRun
 from tui.context.usage import Amount, total_of
 from tui.core.clock import timestamp
@@ -306,8 +305,3 @@ class Morning:
             "sessions": [one.to_json() for one in self.sessions],
             "findings": [_row_json(row) for row in self.rows],
         }
-
-
-def money_words(amount: Amount) -> str:
-    """Say the cost of an amount in words; a price that isn't known is said, too."""
-    return cost(amount)

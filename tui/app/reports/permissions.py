@@ -47,24 +47,22 @@ async def permissions_report(
     rows = await asyncio.to_thread(
         rule_rows, agent, services.folders.config_file, services.workspace
     )
-    rules = list(_rules_in_force(agent, services, rows))
+    rules = list(_rules_in_force(agent, rows))
     if elevated:
         rules.insert(0, ("ELEVATED", ELEVATED))
     return PermissionsReport(rules, decisions(agent.session.records))
 
 
-def _settings(agent: Agent, services: AppServices) -> Iterator[tuple[str, str]]:
-    configured = services.permissions()
+def _settings(agent: Agent) -> Iterator[tuple[str, str]]:
+    configured = agent.permissions.configured
     yield "mode", MODE_NAMES[agent.permissions.mode]
     yield "folders", ", ".join(map(shorten, agent.permissions.folders))
     yield "elevated to", configured.ceiling
     yield "write freely", ", ".join(configured.auto_grant) or "none"
 
 
-def _rules_in_force(
-    agent: Agent, services: AppServices, rows: Sequence[RuleRow]
-) -> Iterator[tuple[str, str]]:
-    *settings, free = _settings(agent, services)
+def _rules_in_force(agent: Agent, rows: Sequence[RuleRow]) -> Iterator[tuple[str, str]]:
+    *settings, free = _settings(agent)
     yield from settings
     for name in ("deny", "ask", "allow", "session"):
         texts = [row.text for row in rows if row.kind == name]
@@ -95,7 +93,7 @@ async def permission_rows(agent: Agent, services: AppServices, *, elevated: bool
     by_key = {f"rule {rule.kind} {rule.rule}": rule for rule in rules}
     rows = [
         Row(name, (value,), name, about=(*([value] if "," in value else ()), _ABOUT[name]))
-        for name, value in _settings(agent, services)
+        for name, value in _settings(agent)
     ]
     if elevated:
         rows.insert(0, Row("ELEVATED", (ELEVATED,), "elevated", look="warning", about=(ELEVATED,)))

@@ -227,7 +227,7 @@ class AnthropicProvider:
         return known
 
     async def list_models(self) -> list[object]:
-        """Return the models that the server lists, in JSON; [] if it does not within 5 s, as no
+        """Return the models that the server lists, in JSON; [] if it doesn't within 5 s, as no
         cloud does. Never raises."""
         if self._cloud is not None:
             return []
@@ -273,7 +273,7 @@ class AnthropicProvider:
         return clients[self._cloud is None or self._cloud.takes_messages(model)]
 
     def _sign_in_again(self) -> None:
-        """Let the next request sign in to the cloud anew: the person may do so meanwhile."""
+        """Let the next request sign in to the cloud again: the person may do so meanwhile."""
         if self._cloud is not None and self._loading is not None and self._loading.done():
             self._past.append(self._loading)
             self._loading = None

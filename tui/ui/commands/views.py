@@ -15,7 +15,7 @@ from msgspec import structs
 
 from tui.app.reports import Report
 from tui.app.reports.session import copied, session_diff, status_rows
-from tui.core.facts import DEFAULT_PROFILE, Overlay
+from tui.core.facts import Overlay
 from tui.core.formatting import plural
 from tui.ui.screens.external_programs import step_aside
 
@@ -388,16 +388,8 @@ async def doctor(frontend: ScreenFrontend, _: str) -> None:
 
     services, agent = frontend.services, frontend.conversation.agent
     model = agent.models.current if agent else ""
-    profile = services.account()[0] or DEFAULT_PROFILE
-    subject = checks.Subject.of(
-        services.workspace,
-        services.folders,
-        os.environ,
-        model=model,
-        bare=services.bare,
-        profile=profile,
-    )
-    frontend.app.push_screen(DoctorScreen(asyncio.to_thread(checks.examine, subject)))
+    examined = asyncio.to_thread(checks.examine_session, services, model)
+    frontend.app.push_screen(DoctorScreen(examined))
 
 
 async def tour(frontend: ScreenFrontend, _: str) -> None:

@@ -165,7 +165,7 @@ class Dialog(BaseScreen, ModalScreen[T]):
 
     @property
     def waits_as(self) -> str:
-        """What is said of it while it can't be shown."""
+        """The words for it while it can't be shown."""
         return "A question waits."
 
     @property
