@@ -86,6 +86,33 @@ class NightPrompt(NamedTuple):
     words: str
 
 
+ExchangeKind: TypeAlias = Literal["question", "goal", "side question", "note"]
+EXCHANGES: Final[Mapping[ExchangeKind, str]] = {
+    "question": "Question",
+    "goal": "Goal",
+    "side question": "On the side",
+    "note": "Noted",
+}
+"""The kinds of exchanges with the person, and how a line with one begins."""
+
+
+class NightExchange(NamedTuple):
+    """Something that passed between a session and the person, with what was answered or came of it;
+    "" for a note. `times` counts those that say the same."""
+
+    kind: ExchangeKind
+    words: str
+    answer: str
+    record: str
+    time: str
+    times: int = 1
+
+    @property
+    def line(self) -> str:
+        head, often = EXCHANGES[self.kind], f" ({self.times:,} times)" if self.times > 1 else ""
+        return f"{head}: {self.words}{often}" + (f" · {self.answer}" if self.answer else "")
+
+
 class NightCommit(NamedTuple):
     """A commit that a command made, by its own words. `id` is what it printed, "" for nothing;
     `time` is when it ended, after `seconds`. `in_git`: git knows it as made there."""
@@ -124,6 +151,7 @@ class NightWork:
     """The prompts of a session, and the work that came of them."""
 
     asked: list[NightPrompt] = field(default_factory=list[NightPrompt])
+    exchanges: list[NightExchange] = field(default_factory=list[NightExchange])
     left: int = 0
     """The number of these that were undone: they are on branches that were left."""
     turns: int = 0
@@ -171,6 +199,10 @@ class SessionNight:
         """Count the findings of a kind."""
         return sum(row.times for row in self.rows if row.kind == kind)
 
+    def exchanged(self, kind: ExchangeKind) -> int:
+        """Count the exchanges of a kind."""
+        return sum(one.times for one in self.work.exchanges if one.kind == kind)
+
     def to_json(self) -> dict[str, Any]:
         """Return it as data."""
         return {
@@ -186,6 +218,7 @@ class SessionNight:
             "first": self.first or None,
             "last": self.last or None,
             "asked": [one._asdict() for one in self.work.asked],
+            "exchanges": [one._asdict() for one in self.work.exchanges],
             "undone_prompts": self.work.left,
             "done": {
                 "prompts": self.work.turns,
@@ -277,6 +310,10 @@ class Morning:
     def checks(self) -> int:
         return sum(session.work.checks for session in self.sessions)
 
+    def exchanged(self, kind: ExchangeKind) -> int:
+        """Count the exchanges of a kind in all sessions."""
+        return sum(session.exchanged(kind) for session in self.sessions)
+
     @property
     def running(self) -> int:
         return sum(
@@ -298,6 +335,9 @@ class Morning:
                 "running": self.running,
                 "prompts": sum(len(one.work.asked) for one in self.sessions),
                 "answered": sum(one.work.answered for one in self.sessions),
+                "questions": self.exchanged("question"),
+                "goals": self.exchanged("goal"),
+                "side_questions": self.exchanged("side question"),
                 "files": len({name for one in self.sessions for name in one.work.files}),
                 "commits": sum(len(one.work.commits) for one in self.sessions),
                 "money": money_json(self.total()),
