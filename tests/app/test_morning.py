@@ -539,6 +539,19 @@ def test_goals_side_questions_and_notes_are_told(capsys: pytest.CaptureFixture[s
     assert (summary["goals"], summary["side_questions"]) == (2, 1)
 
 
+def test_an_answer_that_a_kill_cut_off_is_no_silent_cost(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = Night()
+    told.tell("request", n=1, model=OPUS, messages=1)
+    told.tell("goal", state="continued", goal="Go on", round=1, rounds=4)
+    told.tell("request", n=2, model=OPUS, messages=1)
+    told.ends()
+    written(told)
+    assert "1 answer cut off or lost: what that cost is in no record" in report(capsys)
+    assert data(capsys)["sessions"][0]["done"]["lost_answers"] == 1
+
+
 def test_a_repeated_prompt_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     told = Night("Look at the build")
     told.ends()

@@ -161,6 +161,8 @@ class NightWork:
     files: tuple[str, ...] = ()
     commits: list[NightCommit] = field(default_factory=list[NightCommit])
     checkpoints: int = 0
+    lost: int = 0
+    """Answers without a bill, that may have cost something."""
     checks: int = 0
     """Runs of tests, linters and builds."""
 
@@ -230,6 +232,7 @@ class SessionNight:
                     for one in self.work.commits
                 ],
                 "checkpoints": self.work.checkpoints,
+                "lost_answers": self.work.lost,
                 "checks": self.work.checks,
             },
             "findings": [_row_json(row) for row in self.rows],

@@ -15,6 +15,7 @@ from tui.app.morning.exchanges import exchanges
 from tui.app.morning.findings import NightCommit, NightFinding, NightPrompt, NightSpan, SessionNight
 from tui.app.session_page.glance import REFUSED, answered, last_of, outcome_of
 from tui.app.session_report import Turn, allowed_by, models, turns
+from tui.context.failed_attempts import LostAnswers
 from tui.context.frame import FRAME
 from tui.context.interrupted_calls import Interrupted, interrupted_calls
 from tui.context.timeline import CheckRun, SessionTimeline, TimelineStep, check_in, without_texts
@@ -125,6 +126,10 @@ def session_night(night: SessionNight, loaded: LoadedSession, setting: NightScop
     night.work.files = tuple(outcome.files)
     night.work.commits = [*work.commits()]
     night.work.checkpoints = sum(record.type == CHECKPOINT for record in inside)
+    answers = LostAnswers()
+    lost = [record for record in work.records if answers.take(record)]
+    cut_short = answers.open and not (work.known.running or work.went_on)
+    night.work.lost = sum(map(work.counts, lost)) + cut_short
     night.work.checks = sum(bool(step.verdict) for step in work.steps)
     state, ended = work.end()
     night.state = f"{state}, file damaged" if loaded.findings else state

@@ -23,7 +23,7 @@ from tui.app.morning.findings import (
     NightFinding,
     SessionNight,
 )
-from tui.app.reports.usage_table import cost
+from tui.app.reports.usage_table import cost, cut_off
 from tui.core.facts import DEFAULT_PROFILE
 from tui.core.formatting import local, moment_of, plural
 from tui.core.paths import shorten
@@ -107,14 +107,8 @@ def money_lines(morning: Morning) -> Iterator[str]:
         yield "; ".join(f"profile {name}: {cost(one)}" for name, one in paid.items())
     if total.unpriced:
         yield f"{round(total.unpriced):,} of these tokens have no known price."
-    cut = sum(
-        row.kind in {"died", "unfinished"} and row.words.startswith(("Interrupted", "The program"))
-        for one in morning.sessions
-        for row in one.rows
-    )
-    if cut:
-        turns = plural(cut, "turn")
-        yield f"{turns} cut off: what the answer then cost is in no record, and not in these sums."
+    if words := cut_off(sum(night.work.lost for night in morning.sessions)):
+        yield words
 
 
 def facts_of(night: SessionNight) -> list[str]:
