@@ -246,6 +246,7 @@ async def test_a_failure_is_said_in_its_place_and_recorded(
     answer = await agent.side_questions.ask("Which?")
     assert answer.outcome == "failed"
     assert said in answer.problem
+    assert (answer.usage.total, answer.cost_usd, answer.estimated) == (0, None, False)
     sentence = words(answer)
     assert sentence is not None
     assert sentence.level == "warning"

@@ -98,6 +98,12 @@ def results(agent: Agent) -> list[str]:
     ]
 
 
+def recorded_secrets(agent: Agent) -> list[dict[str, str]]:
+    """The questions for secrets that the results tell of."""
+    every = (one.data["details"] for one in agent.session.records if one.type == "tool_result")
+    return [asked for details in every for asked in details.get("secrets", [])]
+
+
 def everything(agent: Agent, shown: list[Fact]) -> str:
     """All that the record, the events and the files of a session say."""
     root = agent.full_outputs.parent.parent
@@ -198,6 +204,7 @@ async def test_a_secret_goes_to_the_program_and_nowhere_else(agent_of: Ends) -> 
     assert bytes(person.given[0].data).strip(b"\0") == b""
     (answered,) = (one for one in shown if isinstance(one, QuestionAnswered))
     assert answered.answers[0]["chosen"] == ["answered, and shown to nobody"]
+    assert recorded_secrets(agent) == [{"prompt": "Password:", "answer": "answered"}]
 
 
 async def test_the_model_types_no_secret_and_hears_why(agent_of: Ends) -> None:
@@ -211,6 +218,7 @@ async def test_the_model_types_no_secret_and_hears_why(agent_of: Ends) -> None:
     await events_of(agent, "go")
     begun, typed, interrupted = results(agent)
     assert "waits for a secret that the user hasn't given" in begun
+    assert recorded_secrets(agent)[0] == {"prompt": "Password:", "answer": "not answered"}
     assert "Nothing was typed: the program reads a secret" in typed
     assert "KeyboardInterrupt" in interrupted
 

@@ -466,6 +466,102 @@ def test_a_fork_counts_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert value["summary"]["money"]["tokens"] == 220
 
 
+def test_a_note_after_a_copied_turn_makes_it_no_work_of_the_fork(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = Night()
+    told.ends()
+    written(told)
+    told.tell("note", text="This session's folder /gone no longer exists.")
+    told.prompt("In the copy")
+    told.ends()
+    written(told, "fedcba987654", origin="0123456789ab")
+    assert "2 of 2 prompts answered" in report(capsys)
+    assert [one["done"]["prompts"] for one in data(capsys)["sessions"]] == [1, 1]
+
+
+def test_questions_and_their_answers_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night()
+    for answer, reason in (("once", ""), ("once", ""), ("no", "keep that file")):
+        told.tell(
+            "permission", call_id="c", tool="run_command", subject="rm x", answer=answer,
+            by="person", reason=reason,
+        )  # fmt: skip
+    told.tell(
+        "permission", call_id="c", tool="run_command", subject="ls", answer="allow", by="safe"
+    )
+    asked = {"question": "Keep it?"}
+    told.answer(usage(100, 10), call("q", "ask_user", questions=[asked]))
+    told.tell(
+        "tool_result", call_id="q", name="ask_user", content=said("Yes"), is_error=False,
+        summary="Yes", details={"answers": [{"chosen": ["Yes"]}], "by": "person"},
+    )  # fmt: skip
+    secrets = [{"prompt": "Password:", "answer": "answered"}, {"prompt": "", "answer": "x"}]
+    told.came("t", "terminal", job="job-1", secrets=secrets)
+    told.ends()
+    written(told)
+    words = report(capsys)
+    assert "; 6 questions; " in words
+    lines = [line.strip() for line in words.splitlines() if "Question: " in line]
+    assert lines == [
+        "Question: Run rm x (2 times) · allowed once",
+        "Question: Run rm x · refused (keep that file)",
+        "Question: Keep it? · Yes",
+        "Question: A secret for job-1: Password: · answered",
+        "Question: A secret for job-1 · x",
+    ]
+    assert all(line.partition(" · ")[2] in report(capsys, "--format", "html") for line in lines)
+    value = data(capsys)
+    assert value["summary"]["questions"] == 6
+    assert value["sessions"][0]["exchanges"][0]["times"] == 2
+
+
+def test_goals_side_questions_and_notes_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night()
+    goal: dict[str, Any] = {"goal": "Pass the tests.", "rounds": 20, "usd": 5.0, "seconds": 7200.0}
+    for state, number in (("set", 1), ("checked", 1), ("checked", 2), ("met", 3)):
+        told.tell("goal", state=state, round=number, spent_usd=0.04, spent_s=52.0, **goal)
+    told.tell("goal", state="set", round=1, **goal)
+    told.tell(
+        "side_question", question="Which file?", answer="That one.", outcome="answered",
+        model=OPUS, usage=usage(100, 10), n=1, seconds=1.0,
+    )  # fmt: skip
+    told.ends()
+    told.tell("note", text="You typed in job-1.")
+    told.tell("note", text="You typed in job-1.")
+    written(told)
+    lines = [line.strip() for line in report(capsys).splitlines()]
+    assert "Goal: Pass the tests. · met, round 3 of 20 · $0.04 of $5.00 · 52 s of 2 h" in lines
+    assert any(line.startswith("Goal: Pass the tests. · not met yet, round 1 ") for line in lines)
+    assert any(line.startswith("On the side: Which file? · answered, 100 tokens") for line in lines)
+    assert "Noted: You typed in job-1. (2 times)" in lines
+    summary = data(capsys)["summary"]
+    assert (summary["goals"], summary["side_questions"]) == (2, 1)
+
+
+def test_an_answer_that_a_kill_cut_off_is_no_silent_cost(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = Night()
+    told.tell("request", n=1, model=OPUS, messages=1)
+    told.tell("goal", state="continued", goal="Go on", round=1, rounds=4)
+    told.tell("request", n=2, model=OPUS, messages=1)
+    told.ends()
+    written(told)
+    assert "1 answer cut off or lost: what that cost is in no record" in report(capsys)
+    assert data(capsys)["sessions"][0]["done"]["lost_answers"] == 1
+
+
+def test_a_repeated_prompt_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night("Look at the build")
+    told.ends()
+    told.prompt("Look at the build")
+    told.ends()
+    written(told)
+    assert report(capsys).count("Asked: Look at the build (2 times)") == 1
+    assert data(capsys)["summary"]["prompts"] == 2
+
+
 class TestSubAgents:
     def test_what_is_red_in_one_is_red(self, capsys: pytest.CaptureFixture[str]) -> None:
         told = Night()

@@ -16,7 +16,7 @@ from tests.support.provider import ScriptedProvider, call, say
 from tui.cli.main import main
 from tui.context.usage import bills_of
 from tui.core.clock import SystemClock
-from tui.core.paths import Folders
+from tui.core.paths import Folders, folders
 from tui.session.reader import read
 from tui.session.records import Header
 from tui.session.session import Session, children_of
@@ -54,6 +54,29 @@ def test_data_has_the_steps(path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert data["id"] == "0123456789ab"
     assert data["cost_usd"] > 0
     assert {"prompt", "request", "call", "compaction"} <= {one["kind"] for one in data["steps"]}
+
+
+@pytest.mark.parametrize("profile", ["", "dear", "gone"])
+def test_a_session_costs_what_its_profile_pays(
+    path: Path, profile: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def figures() -> tuple[float, float]:
+        assert main(["sessions", "timeline", str(path), "--json"]) == 0
+        timed = json.loads(capsys.readouterr().out)["cost_usd"]
+        assert main(["sessions", "export", str(path), "--format", "otlp"]) == 0
+        sent = capsys.readouterr().out
+        costs = re.findall(r'"holdfast.cost_usd","value":\{"doubleValue":([^}]+)\}', sent)
+        return timed, sum(map(float, costs))
+
+    usual = figures()
+    _, _, rest = path.read_bytes().partition(b"\n")
+    header = Header("0123456789ab", "2026-11-21T09:00:00Z", "/w", "holdfast", profile=profile)
+    path.write_bytes(header.to_line() + rest)
+    file = folders().config_file
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('[profile.dear]\n[profile.dear.prices."*"]\ntimes = 2.0\n')
+    times = 2 if profile == "dear" else 1
+    assert [round(one, 9) for one in figures()] == [round(times * one, 9) for one in usual]
 
 
 def test_another_agents_session_is_read_as_it_is(

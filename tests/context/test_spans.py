@@ -18,7 +18,7 @@ from tests.support.spent_session import call, said, usage
 from tui.agent.limits import session_cost
 from tui.context.spans import CONVENTIONS, SpanFold, spans_of
 from tui.core.otlp import Span, SpanSource, to_json, to_protobuf
-from tui.session.records import Record
+from tui.session.records import COSTLY, Record
 
 Json = dict[str, Any]
 SONNET, HAIKU = "claude-sonnet-5-5", "claude-haiku-5-5"
@@ -257,6 +257,21 @@ def test_costs_add_up_to_those_of_the_session() -> None:
         "title",
         "unused",
     }
+
+
+@pytest.mark.parametrize("kind", sorted(COSTLY - {"assistant"}))
+def test_each_kind_of_request_that_is_paid_for_is_a_span(kind: str) -> None:
+    paid = {"model": HAIKU, "usage": usage(1000, 50)}
+    records = session(prompt(), request(1), answer(), {"type": kind, **paid})
+    assert cost(spans(records)) == bill(records)
+    assert spans(records)[-1].attributes["holdfast.request.purpose"]
+
+
+def test_a_side_question_lasts_as_long_as_its_answer_took() -> None:
+    paid = {"model": HAIKU, "usage": usage(1000, 50), "seconds": 0.25}
+    made = spans(session(prompt(), request(1), {"type": "side_question", **paid}, answer()))
+    aside = next(one for one in made if "holdfast.request.purpose" in one.attributes)
+    assert aside.end - aside.start == 250_000_000
 
 
 def test_a_sub_agent_is_in_its_parents_trace_and_pays_for_itself() -> None:

@@ -222,6 +222,9 @@ class SideQuestions:
         except HoldfastError as error:
             outcome = "failed"
             answer.problem = " ".join(filter(None, (error.message, error.hint)))
+            received = isinstance(error, ProviderError) and error.received
+            # What was refused, or never got an answer, is no bill.
+            answer.sent = answer.sent and bool(received or answer.streamed)
         except Exception as error:
             log.exception("a side question failed")
             outcome = "failed"

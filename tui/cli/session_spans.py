@@ -12,7 +12,7 @@ from tui.agent import span_collector
 from tui.agent.span_collector import MOST, CollectorError
 from tui.app import launch_config
 from tui.app.options.arguments import Options
-from tui.cli.session_io import print_json, sub_agents_of
+from tui.cli.session_io import prices_of, print_json, sub_agents_of
 from tui.context.spans import RunningCall, SpanFold, spans_of
 from tui.core.config import Config
 from tui.core.errors import SessionError
@@ -67,7 +67,7 @@ def _batches(options: Options, loaded: LoadedSession, config: Config) -> Iterato
     spans = spans_of(
         loaded.header.id,
         records,
-        config.prices,
+        prices_of(options, loaded.path),
         content=config.otel.content,
         sub_agents=sub_agents_of(loaded),
         within=_calls_around(loaded),

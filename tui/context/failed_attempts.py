@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from tui.session.records import Record
+from tui.session.request_numbers import REQUEST
 
 _FAILED: Final = frozenset({"retry", "failover", "error"})
+_ENDS: Final = frozenset(
+    {"assistant", "break", "compaction", "error", "failover", "feature", "interrupt", "parked"}
+    | {"recovery", "repair"}
+)
+"""What tells how a request ended, or why another one follows."""
 _LOST: Final = frozenset({"timeout", "network", "stream_broken"})
 
 
@@ -16,9 +22,33 @@ def attempt_in(record: Record) -> Literal["", "refused", "lost"]:
     data = record.data
     if record.type not in _FAILED:
         return ""
-    name = data.get("class" if record.type == "error" else "error_class")
+    name = data.get("error_class") or data.get("class")  # as older versions wrote it
     answered = bool(data.get("received") or data.get("text"))
     if answered or (data.get("status") is None and name in _LOST):
         return "lost"
     of_request = record.type != "error" or data.get("status") is not None
     return "refused" if of_request else ""
+
+
+class LostAnswers:
+    """Finds answers that have no bill, though they may have cost something, in records as they
+    come: those of attempts that were lost, that a person stopped, or that a kill cut off. `open` is
+    True while an answer is to come."""
+
+    def __init__(self) -> None:
+        self.open = False
+        self._requested = False
+
+    def take(self, record: Record) -> bool:
+        """True if the next record says that an answer was lost."""
+        kind = record.type
+        if kind == REQUEST:
+            # nothing tells what became of the last one: the program was killed
+            lost, self.open, self._requested = self.open, True, True
+            return lost
+        # where requests are recorded, an interrupt ends an answer only if one was to come
+        lost = kind == "interrupt" and (self.open or not self._requested)
+        lost = lost or attempt_in(record) == "lost"
+        if kind in _ENDS:
+            self.open = False
+        return lost

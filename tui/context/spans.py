@@ -56,6 +56,9 @@ _PURPOSES: Final = {
     "memory": "memory",
     "title": "title",
     "unused": "unused",
+    "goal": "goal check",
+    "side_question": "side question",
+    "cache_warmed": "cache kept warm",
 }
 _CODES: Final = frozenset({"denied", "interrupted"})
 """Summaries of failed calls that say the kind of failure."""
@@ -563,6 +566,8 @@ def _aside(fold: SpanFold, record: Record, data: dict[str, Any], *, parent: str 
     if not unpriced_title and (usd := fold.pay(turn, model, usage)) is not None:
         values["holdfast.cost_usd"] = usd
     start = fold.now if record.type == "title" else fold.before
+    if seconds := _seconds(data.get("seconds")):
+        start = fold.now - round(seconds * 1e9)
     id_ = _span_id("aside", record.id)
     fold.put(turn, f"chat {model}", id_, start, values, parent=parent, client=True)
 
@@ -648,7 +653,7 @@ _HANDLERS: Final[Mapping[str, _Handler]] = {
     "hook": _hook,
     "job_ended": _job_ended,
     "compaction": _compaction,
-    **dict.fromkeys(("exam", "memory", "title", "unused"), _aside),
+    **dict.fromkeys(_PURPOSES.keys() - {"compaction"}, _aside),
     "break": _break,
     "break_billed": _billed,
     **dict.fromkeys(("retry", "parked", "failover"), _wait),

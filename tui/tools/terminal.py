@@ -186,6 +186,8 @@ class _TerminalCall:
     before: dict[str, int] = field(default_factory=dict[str, int])
     """How often each of the texts to wait for was seen before."""
     lines: int = 0
+    secrets: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+    """What the person was asked for, and whether they answered; never what."""
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     _changed_at: float = 0.0
     _shown_at: float = 0.0
@@ -262,6 +264,7 @@ class _TerminalCall:
                 "exit_code": code,
                 "running": not ended,
                 "secret": screen.secret,
+                **({"secrets": self.secrets} if self.secrets else {}),
                 "size": [screen.rows, screen.cols],
                 "walls": job.kept.call.get("walls", ""),
             },
@@ -337,6 +340,8 @@ class _TerminalCall:
         prompt = rows[screen.cursor[0]] if screen.cursor[0] < len(rows) else ""
         question = SecretQuestion(self.job.id, self.job.command, prompt.strip())
         asking = asyncio.ensure_future(self.ctx.host.ask_secret(question))
+        asked = {"prompt": question.prompt, "answer": "not answered"}
+        self.secrets.append(asked)
         self.terminal.watch(self)
         try:
             while not asking.done() and self.terminal.screen.secret and not self.terminal.ended:
@@ -344,8 +349,10 @@ class _TerminalCall:
                 news = asyncio.ensure_future(self._news.wait())
                 await asyncio.wait({asking, news}, return_when=asyncio.FIRST_COMPLETED)
                 news.cancel()
-            if not asking.done():
-                return True  # it was answered at the terminal itself
+            if not asking.done():  # it was answered at the terminal itself, or by nobody
+                over = self.terminal.ended
+                asked["answer"] = "the program ended" if over else "answered in the terminal"
+                return True
             answer = asking.result()
         finally:
             self.terminal.unwatch(self)
@@ -354,6 +361,7 @@ class _TerminalCall:
             return False
         try:
             answer.data.append(0x0D)
+            asked["answer"] = "answered"
             await self._type(answer.data, "secret")
         finally:
             answer.wipe()

@@ -212,6 +212,7 @@ def test_a_batch_costs_half() -> None:
         ("failover", {"error_class": "server", "status": 500, "received": 9}, True),
         ("error", {"class": "stream_broken", "text": "I beg"}, True),
         ("error", {"class": "network"}, True),
+        ("error", {"error_class": "network"}, True),
         ("error", {"class": "invalid_request", "status": 400}, False),
         ("error", {"class": "unknown"}, False),
     ],
@@ -247,6 +248,26 @@ def test_a_stop_while_a_tool_ran_cut_off_no_answer() -> None:
     told.tell("request", n=2, model=OPUS, messages=3)
     told.tell("interrupt", reason="cancelled", text="")
     assert check(told.records).cut_off == 1
+
+
+@pytest.mark.parametrize(
+    ("between", "lost"),
+    [
+        ("goal", 1),  # continued after a kill
+        ("note", 1),
+        ("recovery", 0),
+        ("feature", 0),
+        ("break", 0),
+    ],
+)
+def test_an_answer_that_a_kill_cut_off_is_counted(between: str, lost: int) -> None:
+    told = Told()
+    told.prompt("Hello")
+    told.tell("request", n=1, model=OPUS, messages=1)
+    told.tell(between)
+    told.tell("request", n=2, model=OPUS, messages=1)
+    told.answer(usage(100, 20), *said("Yes."))
+    assert check(told.records).cut_off == lost
 
 
 def test_another_branch_was_paid_for_too() -> None:

@@ -85,6 +85,33 @@ class NightPrompt(NamedTuple):
     words: str
 
 
+ExchangeKind: TypeAlias = Literal["question", "goal", "side question", "note"]
+EXCHANGES: Final[Mapping[ExchangeKind, str]] = {
+    "question": "Question",
+    "goal": "Goal",
+    "side question": "On the side",
+    "note": "Noted",
+}
+"""The kinds of exchanges with the person, and how a line with one begins."""
+
+
+class NightExchange(NamedTuple):
+    """Something that passed between a session and the person, with what was answered or came of it;
+    "" for a note. `times` counts those that say the same."""
+
+    kind: ExchangeKind
+    words: str
+    answer: str
+    record: str
+    time: str
+    times: int = 1
+
+    @property
+    def line(self) -> str:
+        head, often = EXCHANGES[self.kind], f" ({self.times:,} times)" if self.times > 1 else ""
+        return f"{head}: {self.words}{often}" + (f" · {self.answer}" if self.answer else "")
+
+
 class NightCommit(NamedTuple):
     """A commit that a command made, by its own words. `id` is what it printed, "" for nothing;
     `time` is when it ended, after `seconds`. `in_git`: git knows it as made there."""
@@ -123,6 +150,7 @@ class NightWork:
     """The prompts of a session, and the work that came of them."""
 
     asked: list[NightPrompt] = field(default_factory=list[NightPrompt])
+    exchanges: list[NightExchange] = field(default_factory=list[NightExchange])
     left: int = 0
     """The number of these that were undone: they are on branches that were left."""
     turns: int = 0
@@ -132,6 +160,8 @@ class NightWork:
     files: tuple[str, ...] = ()
     commits: list[NightCommit] = field(default_factory=list[NightCommit])
     checkpoints: int = 0
+    lost: int = 0
+    """Answers without a bill, that may have cost something."""
     checks: int = 0
     """Runs of tests, linters and builds."""
 
@@ -170,6 +200,10 @@ class SessionNight:
         """Count the findings of a kind."""
         return sum(row.times for row in self.rows if row.kind == kind)
 
+    def exchanged(self, kind: ExchangeKind) -> int:
+        """Count the exchanges of a kind."""
+        return sum(one.times for one in self.work.exchanges if one.kind == kind)
+
     def to_json(self) -> dict[str, Any]:
         """Return it as data."""
         return {
@@ -185,6 +219,7 @@ class SessionNight:
             "first": self.first or None,
             "last": self.last or None,
             "asked": [one._asdict() for one in self.work.asked],
+            "exchanges": [one._asdict() for one in self.work.exchanges],
             "undone_prompts": self.work.left,
             "done": {
                 "prompts": self.work.turns,
@@ -196,6 +231,7 @@ class SessionNight:
                     for one in self.work.commits
                 ],
                 "checkpoints": self.work.checkpoints,
+                "lost_answers": self.work.lost,
                 "checks": self.work.checks,
             },
             "findings": [_row_json(row) for row in self.rows],
@@ -276,6 +312,10 @@ class Morning:
     def checks(self) -> int:
         return sum(session.work.checks for session in self.sessions)
 
+    def exchanged(self, kind: ExchangeKind) -> int:
+        """Count the exchanges of a kind in all sessions."""
+        return sum(session.exchanged(kind) for session in self.sessions)
+
     @property
     def running(self) -> int:
         return sum(
@@ -297,6 +337,9 @@ class Morning:
                 "running": self.running,
                 "prompts": sum(len(one.work.asked) for one in self.sessions),
                 "answered": sum(one.work.answered for one in self.sessions),
+                "questions": self.exchanged("question"),
+                "goals": self.exchanged("goal"),
+                "side_questions": self.exchanged("side question"),
                 "files": len({name for one in self.sessions for name in one.work.files}),
                 "commits": sum(len(one.work.commits) for one in self.sessions),
                 "money": money_json(self.total()),

@@ -139,6 +139,8 @@ def _tiles(morning: Morning, counts: Mapping[Kind, int]) -> Iterator[str]:
     for name, count in (
         ("Asked", sum(len(one.work.asked) for one in morning.sessions)),
         ("Answered to the end", sum(one.work.answered for one in morning.sessions)),
+        ("Questions", morning.exchanged("question")),
+        ("Goals", morning.exchanged("goal")),
         ("Files changed", len({name for one in morning.sessions for name in one.work.files})),
         ("Commits", sum(len(one.work.commits) for one in morning.sessions)),
     ):
@@ -330,6 +332,13 @@ def _part(night: SessionNight, anchors: _Anchors, text: PageText) -> str:
             for one in night.work.asked[:_ROWS]
         )
         body.append(f"<h3>Asked</h3><ul>{items}{_more(len(night.work.asked))}</ul>")
+    if exchanged := night.work.exchanges:
+        items = "".join(
+            f"<li>{text.label(one.line, 500)}"
+            f" <small>{text.label(_at(one.time, one.record))}</small></li>"
+            for one in exchanged[:_ROWS]
+        )
+        body.append(f"<h3>Questions and notes</h3><ul>{items}{_more(len(exchanged))}</ul>")
     done = [f"Changed: {files_words(night)}"] if night.work.files else []
     done += [f"Committed: {one.label}" for one in night.work.commits[:_ROWS]]
     if done:

@@ -11,9 +11,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from tui.app.morning.exchanges import exchanges
 from tui.app.morning.findings import NightCommit, NightFinding, NightPrompt, NightSpan, SessionNight
 from tui.app.session_page.glance import REFUSED, answered, last_of, outcome_of
 from tui.app.session_report import Turn, allowed_by, models, turns
+from tui.context.failed_attempts import LostAnswers
 from tui.context.frame import FRAME
 from tui.context.interrupted_calls import Interrupted, interrupted_calls
 from tui.context.timeline import CheckRun, SessionTimeline, TimelineStep, check_in, without_texts
@@ -61,6 +63,10 @@ _STARTED: Final[Mapping[str, str]] = {
     "print": "-p",
     "background": "background",
 }
+_NO_WORK: Final = frozenset(
+    {"cache_warmed", "draft", "note", "profile", "side_question", "title", "unused"}
+)
+"""What is recorded after the end of a turn, or beside it."""
 _OWN: Final = frozenset({"claimed", "unchecked", "waiting"})
 """The kinds of findings of a sub-agent that say nothing of the session that it worked for."""
 _OUTCOMES: Final[Mapping[str, str]] = {
@@ -112,6 +118,7 @@ def session_night(night: SessionNight, loaded: LoadedSession, setting: NightScop
     night.started_by = _begun_by(loaded.header, work.records)
     prompts = (record for record in inside if is_prompt(record))
     night.work.asked = [NightPrompt(one.id, one.time, _first_words(one)) for one in prompts]
+    night.work.exchanges = [*exchanges(inside, work.calls)]
     outcome = outcome_of(work.mine, work.steps)
     night.work.turns, night.work.answered = outcome.asked, outcome.answered
     night.work.left = len(work.abandoned_prompts(inside))
@@ -119,6 +126,10 @@ def session_night(night: SessionNight, loaded: LoadedSession, setting: NightScop
     night.work.files = tuple(outcome.files)
     night.work.commits = [*work.commits()]
     night.work.checkpoints = sum(record.type == CHECKPOINT for record in inside)
+    answers = LostAnswers()
+    lost = [record for record in work.records if answers.take(record)]
+    cut_short = answers.open and not (work.known.running or work.went_on)
+    night.work.lost = sum(map(work.counts, lost)) + cut_short
     night.work.checks = sum(bool(step.verdict) for step in work.steps)
     state, ended = work.end()
     night.state = f"{state}, file damaged" if loaded.findings else state
@@ -226,7 +237,7 @@ class _Work:
         work = cls(night, span, setting.known, records, branch, timeline, [], [], copied)
         work.sub_agents = setting.sub_agents
         work.went_on = len(records) < len(every)
-        work.mine = [turn for turn in turns(branch) if any(work.counts(one) for one, _ in turn)]
+        work.mine = [turn for turn in turns(branch) if any(work.is_work(one) for one, _ in turn)]
         work.by_id = {record.id: record for record in branch}
         work.steps = [
             step for step in timeline.steps if span.holds(step.time) and step.record not in copied
@@ -242,6 +253,10 @@ class _Work:
     def counts(self, record: Record) -> bool:
         """True if a record is of this session and of the span."""
         return record.id not in self.copied and self.span.holds(record.time)
+
+    def is_work(self, record: Record) -> bool:
+        """True if such a record is of the work on a prompt: a note of a later day is not."""
+        return self.counts(record) and record.type not in _NO_WORK
 
     # Red
 

@@ -7,20 +7,23 @@ check ran is not that all is well.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from tui.app.morning.findings import (
+    EXCHANGES,
     FIGURES,
     RED,
     TITLES,
+    ExchangeKind,
     Kind,
     Morning,
     NightCommit,
     NightFinding,
     SessionNight,
 )
-from tui.app.reports.usage_table import cost
+from tui.app.reports.usage_table import cost, cut_off
 from tui.core.facts import DEFAULT_PROFILE
 from tui.core.formatting import local, moment_of, plural
 from tui.core.paths import shorten
@@ -79,6 +82,7 @@ def done_words(morning: Morning) -> str:
         f"{plural(len(nights), 'session')}{running}",
         f"{done:,} of {plural(asked, 'prompt')} answered to the end",
         *([f"{plural(left, 'prompt')} undone"] * bool(left)),
+        *exchanges_words({kind: morning.exchanged(kind) for kind in EXCHANGES}),
         plural(sum(one.work.calls for one in nights), "call"),
         f"{plural(len({name for one in nights for name in one.work.files}), 'file')} changed",
         commits_words([commit for one in nights for commit in one.work.commits]),
@@ -103,14 +107,8 @@ def money_lines(morning: Morning) -> Iterator[str]:
         yield "; ".join(f"profile {name}: {cost(one)}" for name, one in paid.items())
     if total.unpriced:
         yield f"{round(total.unpriced):,} of these tokens have no known price."
-    cut = sum(
-        row.kind in {"died", "unfinished"} and row.words.startswith(("Interrupted", "The program"))
-        for one in morning.sessions
-        for row in one.rows
-    )
-    if cut:
-        turns = plural(cut, "turn")
-        yield f"{turns} cut off: what the answer then cost is in no record, and not in these sums."
+    if words := cut_off(sum(night.work.lost for night in morning.sessions)):
+        yield words
 
 
 def facts_of(night: SessionNight) -> list[str]:
@@ -141,6 +139,7 @@ def done_of(night: SessionNight) -> str:
     parts = [
         f"{night.work.answered:,} of {plural(night.work.turns, 'prompt')} answered to the end",
         *([f"{plural(night.work.left, 'prompt')} undone"] * bool(night.work.left)),
+        *exchanges_words({kind: night.exchanged(kind) for kind in EXCHANGES}),
         plural(night.work.calls, "call"),
         f"{plural(len(night.work.files), 'file')} changed",
         commits_words(night.work.commits),
@@ -149,6 +148,13 @@ def done_of(night: SessionNight) -> str:
         cost(night.amount) if night.spent else "nothing billed",
     ]
     return ", ".join(parts)
+
+
+def exchanges_words(counts: Mapping[ExchangeKind, int]) -> Iterator[str]:
+    """Count the questions, goals and side questions that there were."""
+    for kind, count in counts.items():
+        if count and kind != "note":
+            yield plural(count, kind)
 
 
 def commits_words(commits: Sequence[NightCommit]) -> str:
@@ -242,10 +248,16 @@ def _session(night: SessionNight) -> Iterator[Line]:
     if facts := facts_of(night):
         yield "detail", ", ".join(facts)
     yield "detail", done_of(night)
-    for asked in night.work.asked[:_PROMPTS]:
-        yield "detail", f"Asked: {asked.words}"
-    if (more := len(night.work.asked) - _PROMPTS) > 0:
+    asked = Counter(one.words for one in night.work.asked)
+    for words, times in [*asked.items()][:_PROMPTS]:
+        yield "detail", f"Asked: {words}" + (f" ({times:,} times)" if times > 1 else "")
+    if (more := len(asked) - _PROMPTS) > 0:
         yield "detail", f"{plural(more, 'more prompt')}."
+    exchanged = night.work.exchanges
+    for one in exchanged[:_PROMPTS]:
+        yield "detail", one.line
+    if (more := sum(one.times for one in exchanged[_PROMPTS:])) > 0:
+        yield "detail", f"{more:,} more questions and notes."
     if night.work.files:
         yield "detail", f"Changed: {files_words(night)}"
     for commit in night.work.commits[:_FILES]:

@@ -28,7 +28,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 import msgspec
 
 from tui.context.cache_cost import LIFE_S, LONG_LIFE_S
-from tui.context.failed_attempts import attempt_in
+from tui.context.failed_attempts import LostAnswers
 from tui.context.overrides import content_of
 from tui.context.record_index import continues
 from tui.context.request_replay import SentFields, sent_fields
@@ -274,7 +274,7 @@ class _Attributor:
         self._groups: dict[Grouping, Rows] = {}
         self._owned: dict[Thing | int, Amount] = {}  # by thing, and by prompt
         self._asked: Record | None = None
-        self._requested = False
+        self._lost = LostAnswers()
         self._reason = ""
         self._last: dict[tuple[str, str], _LastRequest] = {}
         self._newest: tuple[str, _LastRequest] | None = None
@@ -286,7 +286,7 @@ class _Attributor:
         """Take in the next record; `path` has those before it on its branch."""
         kind, answered = record.type, False
         if kind == REQUEST:
-            self._asked, self._requested = record, True
+            self._asked = record
         elif kind == "break":
             self._reason = string_of(record.data.get("reason")) or "break"
         elif kind == "compaction":
@@ -303,10 +303,7 @@ class _Attributor:
                 self._answer(record, bill, path, rates, then.timestamp() if then else 0.0)
             else:
                 self._side_request(bill, whole)
-        # where requests are recorded, an interrupt ends an answer only if one was to come
-        cut = kind == "interrupt" and (self._asked is not None or not self._requested)
-        lost = cut or attempt_in(record) == "lost"
-        self._found.cut_off += billed and lost
+        self._found.cut_off += self._lost.take(record) and billed
         if not answered:
             self._owners.learn(record)
 

@@ -500,7 +500,7 @@ def _asked(prices: Mapping[str, Price]) -> bytes:
     return blake2b(given, digest_size=16).digest()
 
 
-_SHARES_VERSION: Final = 3
+_SHARES_VERSION: Final = 4
 
 
 def _hash(ids: Collection[str]) -> bytes:
