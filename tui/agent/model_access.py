@@ -189,10 +189,7 @@ async def refresh_models(launch: Launch, clock: Clock) -> None:
         return
     from tui.provider.anthropic import AnthropicProvider  # noqa: PLC0415 - as above
 
-    profile = launch.access.sign_in.profile if launch.access.sign_in else None
-    server = AnthropicProvider(
-        api_key=launch.access.key, profile=profile, clock=clock, base_url=url
-    )
+    server = AnthropicProvider(**_server_arguments(launch), clock=clock)
     try:
         if models := await server.list_models():
             await asyncio.to_thread(model_list.keep, cache, url, models, clock.now())
