@@ -108,7 +108,7 @@ def load(
     def in_order(kind: str) -> tuple[SettingsLayer, ...]:
         return (
             SettingsLayer("user", shorten(file), table),
-            *layers.profile_layer(profile, settings, shorten(file)),
+            *layers.profile_layer(profile, settings, shorten(file), table),
             SettingsLayer("user", "--bare", {"diagnostics": {"mode": "off"}}),
             SettingsLayer("project", shorten(project), _tightening(brought.table)),
             *claude,
