@@ -102,6 +102,8 @@ def lacks_of(launch: Launch) -> frozenset[str]:
 
 def cache_life(launch: Launch) -> CacheLife:
     """Return how long the server is to keep what a session sends."""
+    if "cache_life" in lacks_of(launch):
+        return "5m"
     wanted = launch.config.cache.ttl
     if wanted != "auto":
         return wanted
