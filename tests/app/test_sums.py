@@ -114,6 +114,25 @@ def test_reports_and_pages(session: Path) -> None:
     assert abs(sum(map(float, prompts)) - COST) < 0.01 * len(prompts)
 
 
+def test_a_session_is_told_with_the_prices_and_the_collector_of_its_own_profile(
+    tmp_path: Path, session: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = folders().config_file
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(
+        '[otel]\nenabled = true\nendpoint = "http://home.example"\n[profile.work.prices."*"]\n'
+        "times = 2.0\n[profile.work.otel]\nenabled = false\n"
+    )
+    words = ["sessions", "timeline", session.stem.rpartition("-")[2]]
+    assert main.main([*words, "--json"]) == 0
+    assert isclose(json.loads(capsys.readouterr().out)["cost_usd"], 2 * COST, abs_tol=1e-5)
+    assert main.main(["sessions", "send", words[-1]]) != 0
+    assert "No collector is switched on" in capsys.readouterr().err
+    file.write_text("")
+    assert main.main([*words, "--json"]) == 0
+    assert isclose(json.loads(capsys.readouterr().out)["cost_usd"], COST, abs_tol=1e-5)
+
+
 def test_the_morning(session: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["report", "--format", "json", "--since", "2026-11-20"]) == 0
     (night,) = json.loads(capsys.readouterr().out)["sessions"]

@@ -208,6 +208,17 @@ def recorded_profile(session: Path) -> str:
     return ""
 
 
+def config_for(options: Options, session: Path, *, strictly: bool = False) -> Config:
+    """The settings with the profile of a session that is there, such as its prices; those without
+    one where that is gone, unless `strictly`. Blocks; raises ConfigError."""
+    try:
+        return prepare(options, session_profile=recorded_profile(session)).config
+    except ConfigError:
+        if strictly:
+            raise
+        return prepare(options).config
+
+
 def other_profile(recorded: str, now: Profile) -> str:
     """Say that a session goes on with another profile than it was made with; "" where it isn't
     so."""

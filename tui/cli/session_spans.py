@@ -25,7 +25,7 @@ from tui.session.reader import LoadedSession, read
 
 def as_lines(options: Options, loaded: LoadedSession) -> str:
     """Return the spans of a session as a file of OTLP in JSON: a request a line. Blocks."""
-    config = launch_config.prepare(options).config
+    config = launch_config.config_for(options, loaded.path)
     source = span_collector.source_of(config.otel, os.environ)
     lines = (to_json(some, source) for some in _batches(options, loaded, config))
     return "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
@@ -33,8 +33,9 @@ def as_lines(options: Options, loaded: LoadedSession) -> str:
 
 def send(options: Options, loaded: LoadedSession) -> int:
     """Send them to the collector, and say what became of them. Returns the exit code. Blocks;
-    raises CollectorError where that is off, or can't take them."""
-    config = launch_config.prepare(options).config
+    raises CollectorError where that is off, or can't take them, ConfigError where the profile of
+    the session is gone: its collector is that one's."""
+    config = launch_config.config_for(options, loaded.path, strictly=True)
     if not config.otel.enabled or span_collector.switched_off(os.environ):
         raise CollectorError(
             "No collector is switched on.",

@@ -46,10 +46,11 @@ _HEIGHT_OF_TWO = 12
 def timeline(options: Options) -> int:
     """Print the session in a few lines, its picture on a terminal, and every step; with a second
     session, both in short and their pictures below each other."""
-    prices = launch_config.prepare(options).config.prices
-    one = _timed(loaded_branch(options), prices)
+    loaded = loaded_branch(options)
+    one = _timed(loaded, launch_config.config_for(options, loaded.path).prices)
     if options.sessions.second:
         path = naming.find(options.sessions.second, folders())
+        prices = launch_config.config_for(options, path).prices
         return _two(options, (one, _timed(load(path), prices)))
     if options.json:
         return print_json(_json(one))

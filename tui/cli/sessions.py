@@ -109,8 +109,8 @@ def _family(
 
 def tree(options: Options) -> int:
     """Print the branches, each followed by those that left it."""
-    loaded = load(path_of(options))
-    prices = launch_config.prepare(options).config.prices
+    path = path_of(options)
+    loaded, prices = load(path), launch_config.config_for(options, path).prices
     rows = branch_rows(loaded.records, prices)
     if options.json:
         return print_json({"branches": [row.to_json() for row in rows]})
@@ -288,7 +288,7 @@ def report(options: Options) -> int:
     with in_fork(_state, [path], worth=large) as checked:
         loaded = loaded_branch(options)
         state = next(checked).decode()
-    prices = launch_config.prepare(options).config.prices
+    prices = launch_config.config_for(options, path).prices
     title = _session(loaded).title
     if options.sessions.format == "html":
         own = sub_agents_of(loaded)
