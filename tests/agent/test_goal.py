@@ -307,3 +307,24 @@ async def test_a_new_run_of_the_program_continues_it_only_when_told(tmp_path: Pa
     await again(agent)
     # the model had said its last word, so it begins with a check
     assert states(agent)[-4:] == [("continued", 2), ("checked", 2), ("checked", 3), ("met", 4)]
+
+
+@pytest.mark.parametrize("then", ["continue", "stop"])
+async def test_a_judgment_is_paid_for_once(tmp_path: Path, then: str) -> None:
+    session = Session.in_memory(tmp_path, clock=FakeClock())
+    provider = ScriptedProvider(say("One."), say("NOT MET: no file"), Hang())
+    first = make_agent(tmp_path, provider, session=session, config=PRICED)
+    task = asyncio.create_task(turn(first, goal(command="")))
+    await provider.waiting.wait()
+    kept = list(session.records)
+    task.cancel()  # as if it was killed: nothing more of it counts
+    later = Session.in_memory(tmp_path, clock=FakeClock())
+    later.records[:] = kept  # pyright: ignore[reportIndexIssue] - a list
+    provider = ScriptedProvider(say("Two."), say("MET: it is there"))
+    agent = make_agent(tmp_path, provider, session=later, config=PRICED)
+    if then == "stop":
+        agent.goal.stop()
+    else:
+        await again(agent)
+    judged = [one for one in agent.session.records if one.type == "goal" and "usage" in one.data]
+    assert [one.data["state"] for one in judged] == ["checked", *(["met"] * (then != "stop"))]

@@ -88,6 +88,18 @@ def test_a_collector_gets_what_the_protocol_says(there: LocalCollector, protocol
     assert "a b" not in repr(collector)
 
 
+def test_headers_for_another_collector_stay_here(there: LocalCollector) -> None:
+    env = {
+        "OTEL_EXPORTER_OTLP_HEADERS": f"authorization={TOKEN}",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "https://otlp.example",
+    }
+    assert of(there, env).deliver([SPAN]).outcome == "taken"
+    assert "authorization" not in there.requests[0]
+    env["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] = f"{there.url}/v1/traces"
+    assert of(there, env).deliver([SPAN]).outcome == "taken"
+    assert there.requests[1]["authorization"] == TOKEN
+
+
 def test_the_command_prints_headers_and_is_asked_again_once_they_are_refused(
     there: LocalCollector, tmp_path: Path
 ) -> None:

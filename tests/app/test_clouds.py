@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.agents import make_agent
 from tests.support.provider import ScriptedProvider
+from tui.agent.model_access import cache_life
 from tui.app.dialog_data import KeySetup
 from tui.app.error_options import failed_request
 from tui.app.options.arguments import Options
@@ -55,3 +56,15 @@ async def test_login_takes_no_key_while_a_cloud_is_chosen(
         "In use: claude-sonnet-5-5 at Google Cloud (global, project p), with your Google"
         " credentials."
     )
+
+
+@pytest.mark.parametrize(("kind", "life"), [("bedrock", "5m"), ("vertex", "1h")])
+def test_prices_are_of_a_cache_that_the_cloud_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, life: str
+) -> None:
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    file = folders().config_file
+    file.parent.mkdir(parents=True)
+    file.write_text(f'[provider]\nkind = "{kind}"\nregion = "eu"\n', encoding="utf-8")
+    launch = Program(Options(cwd=tmp_path), None).launch
+    assert cache_life(launch) == life

@@ -303,3 +303,59 @@ def test_print_mode_says_what_is_wrong(
     assert "ANTHROPIC_API_KEY isn't used with a profile." in said
     assert main(["-p", "x", "--profile", "it's"]) == 3
     assert """holdfast --profile 'it'"'"'s'""" in capsys.readouterr().err
+
+
+async def test_the_list_of_models_is_asked_for_without_the_environments_headers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with two_servers() as (_, work):
+        monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "x-of-home: secret")
+        program = Program(Options(cwd=tmp_path).having(profile="work"), None)
+        agent = await program.make_agent(SessionChoice(), RulesOnly())
+        await program.refresh_models()
+        await agent.close()
+        assert "/v1/models" in {one.path.partition("?")[0] for one in work.requests}
+        assert all("x-of-home" not in one.headers for one in work.requests)
+
+
+async def test_a_server_that_a_folder_names_meanwhile_gets_no_key_of_the_persons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with LoopbackServer({**SAID, "keys": []}) as foreign:
+        write('titles = "prompt"\n')
+        monkeypatch.setenv("ANTHROPIC_API_KEY", HOME)
+        monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "x-of-home: secret")
+        (tmp_path / ".holdfast").mkdir()
+        file = tmp_path / ".holdfast" / "config.toml"
+        for way in ("trusted", "changed"):
+            file.write_text("")
+            options = Options(cwd=tmp_path)
+            program = Program(options.having(trust=True) if way == "changed" else options, None)
+            first = await program.make_agent(SessionChoice(), RulesOnly())
+            await first.close()
+            file.write_text(f'base_url = "{foreign.url}"\n')
+            if way == "trusted":
+                await program.decide_trust(program.brought(), ["base_url"])
+            else:
+                await program.use_settings()
+            agent = await program.make_agent(SessionChoice(), RulesOnly())
+            await ask(agent)
+            await agent.close()
+        assert len(asked(foreign)) == 2
+        for one in foreign.requests:
+            assert HOME not in str(one.headers)
+            assert "x-of-home" not in one.headers
+
+
+async def test_what_is_asked_beside_a_conversation_is_billed_to_the_profile_that_pays(
+    tmp_path: Path,
+) -> None:
+    async with two_servers() as (home, work):
+        path = await made(Options(cwd=tmp_path).having(profile="work"))
+        options = Options(cwd=tmp_path).having(resume=str(path), profile="default")
+        async with opened(options, Program(options, None).choice()) as (_, agent, _facts):
+            await agent.side_questions.ask("What is it about?")
+        assert (len(asked(home)), len(asked(work))) == (1, 1)
+        assert profile_in(path) == ("work", [("work", "default")])
+        (billed,) = bills_in(folders())
+        assert [bill.profile for bill in billed.bills] == ["work", ""]

@@ -95,6 +95,27 @@ def test_prices_of_the_person_count(capsys: pytest.CaptureFixture[str]) -> None:
     assert isclose(described["total"]["cost_usd"], COST + 0.30008, abs_tol=0.001)
 
 
+@pytest.mark.parametrize("by", ["profile", "model", *_QUICK, *GROUPINGS])
+def test_each_profile_pays_its_own_price(
+    home: Path, capsys: pytest.CaptureFixture[str], by: str
+) -> None:
+    file = folders({"HOLDFAST_HOME": str(home)}).config_file
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(
+        '[provider]\nkind = "bedrock"\nregion = "eu-west-1"\n'
+        '[profile.direct.provider]\nkind = "anthropic"\n'
+    )
+    records = list(_PRICED)
+    half = len(records) // 2
+    changed = Record("profile", "p", records[half - 1].id, records[half].time, {"name": "direct"})
+    told([*records[:half], changed, *records[half:]])
+    cost = (session_cost(part, {}).session.usd or 0.0 for part in (records[:half], records[half:]))
+    regional, direct = cost
+    assert isclose(
+        data(capsys, "--by", by)["total"]["cost_usd"], 1.1 * regional + direct, abs_tol=1e-5
+    )
+
+
 def test_prompts_have_their_words_and_their_order(capsys: pytest.CaptureFixture[str]) -> None:
     told()
     names = [row["name"] for row in data(capsys, "--by", "prompt")["rows"]]

@@ -259,19 +259,77 @@ def test_costs_add_up_to_those_of_the_session() -> None:
     }
 
 
-@pytest.mark.parametrize("kind", sorted(COSTLY - {"assistant"}))
-def test_each_kind_of_request_that_is_paid_for_is_a_span(kind: str) -> None:
-    paid = {"model": HAIKU, "usage": usage(1000, 50)}
-    records = session(prompt(), request(1), answer(), {"type": kind, **paid})
+@pytest.mark.parametrize("type_", sorted(COSTLY))
+def test_each_record_that_was_paid_for_has_a_span_with_its_cost(type_: str) -> None:
+    paid = {"type": type_, "model": HAIKU, "usage": usage(900, 80), "content": said("done")}
+    records = session(prompt(), request(1), answer(), paid)
+    made = [one for one in spans(records) if one.attributes.get("gen_ai.response.model") == HAIKU]
+    (chat,) = made
+    assert chat.name == f"chat {HAIKU}"
+    assert chat.kind == "client"
+    assert chat.attributes["gen_ai.usage.input_tokens"] == 900
+    assert cost(made) == bill(records[-1:])
     assert cost(spans(records)) == bill(records)
-    assert spans(records)[-1].attributes["holdfast.request.purpose"]
+    assert ("holdfast.request.purpose" in chat.attributes) == (type_ != "assistant")
 
 
-def test_a_side_question_lasts_as_long_as_its_answer_took() -> None:
-    paid = {"model": HAIKU, "usage": usage(1000, 50), "seconds": 0.25}
-    made = spans(session(prompt(), request(1), {"type": "side_question", **paid}, answer()))
-    aside = next(one for one in made if "holdfast.request.purpose" in one.attributes)
-    assert aside.end - aside.start == 250_000_000
+def test_a_side_question_during_a_wait_makes_that_no_shorter() -> None:
+    side = {
+        "type": "side_question",
+        "question": "secret?",
+        "answer": "hidden",
+        "model": HAIKU,
+        "usage": usage(900, 80),
+        "seconds": 4.0,
+        "server": "https://api.anthropic.com",
+        "wait": 20,
+    }
+    asked = {"type": "permission", "call_id": "c1", "tool": "run_command", "answer": "once"}
+    records = session(
+        prompt(),
+        request(1),
+        calls(call("c1", "run_command", command="make")),
+        side,
+        {**asked, "by": "person", "wait": 20},
+        result("c1"),
+    )
+    made = spans(records)
+    aside, approval = named(made, f"chat {HAIKU}"), named(made, "approval")
+    assert (aside.end - aside.start) / 1e9 == 4
+    assert (approval.end - approval.start) / 1e9 == 40
+    assert aside.attributes["server.address"] == "api.anthropic.com"
+    assert "secret" not in str(aside)
+    assert "hidden" not in str(aside)
+    shown = str(named(spans(records, content=True), f"chat {HAIKU}").attributes)
+    assert "secret?" in shown
+    assert "hidden" in shown
+
+
+@pytest.mark.parametrize("by", ["every", "goal", "hook", "program"])
+def test_a_turn_that_the_program_began_is_not_the_persons(by: str) -> None:
+    made = spans(session(prompt(by=by), request(1), answer()))
+    assert made[-1].attributes["holdfast.turn.by"] == by
+
+
+@pytest.mark.parametrize(
+    ("server", "provider"),
+    [
+        ("https://api.anthropic.com", "anthropic"),
+        ("http://localhost:8080", "anthropic"),
+        ("https://bedrock-runtime.eu-west-1.amazonaws.com", "aws.bedrock"),
+        ("https://bedrock-mantle.us-east-1.api.aws/anthropic", "aws.bedrock"),
+        ("https://aiplatform.googleapis.com/v1", "gcp.vertex_ai"),
+        ("https://aiplatform.eu.rep.googleapis.com/v1", "gcp.vertex_ai"),
+        ("https://europe-west1-aiplatform.googleapis.com/v1", "gcp.vertex_ai"),
+        ("https://mine.services.ai.azure.com/anthropic", "anthropic"),  # it has no name there
+    ],
+)
+def test_the_provider_is_the_cloud_that_was_asked(server: str, provider: str) -> None:
+    titled = {"type": "title", "model": HAIKU, "usage": usage(9, 8)}
+    made = spans(session(prompt(), {**request(1), "server": server}, answer(), titled))
+    assert {one.attributes["gen_ai.provider.name"] for one in made} == {provider}
+    names = import_module("opentelemetry.semconv._incubating.attributes.gen_ai_attributes")
+    assert provider in {one.value for one in names.GenAiProviderNameValues}
 
 
 def test_a_sub_agent_is_in_its_parents_trace_and_pays_for_itself() -> None:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tui.core.redaction import MASK, mask, mask_values
+from tui.core.redaction import MASK, child_environment, mask, mask_values
 
 PEM = (
     "-----BEGIN OPENSSH PRIVATE KEY-----\n"
@@ -30,6 +30,26 @@ KEYS = [
     PEM,
     PEM[:110],
 ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "ANTHROPIC_CUSTOM_HEADERS",
+        "ANTHROPIC_FOUNDRY_API_KEY",
+        "AWS_BEARER_TOKEN_BEDROCK",
+        "HOLDFAST_PROFILE",
+    ],
+)
+def test_what_pays_for_the_model_is_in_no_commands_environment(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, "secret")
+    monkeypatch.setenv("ANTHROPIC_MODEL", "opus")
+    assert name not in child_environment()
+    assert child_environment()["ANTHROPIC_MODEL"] == "opus"
 
 
 @pytest.mark.parametrize("key", KEYS)

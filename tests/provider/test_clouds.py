@@ -118,7 +118,12 @@ async def test_bedrock_takes_a_bearer_token(
     assert (server.refused, done.content) == ([], [{"type": "text", "text": "ok"}])
 
 
-async def test_an_aws_profile_signs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("token", ["", "of-another-account"])
+@pytest.mark.parametrize("model", [NEW, OLD])
+async def test_an_aws_profile_signs(
+    model: str, token: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", token)
     folder = tmp_path / ".aws"
     folder.mkdir()
     keys = f"aws_access_key_id = {clouds.ACCESS_KEY}\naws_secret_access_key = {clouds.SECRET_KEY}\n"
@@ -126,11 +131,11 @@ async def test_an_aws_profile_signs(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     (folder / "config").write_text("[profile work]\nregion = eu-west-1\n")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(folder / "credentials"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(folder / "config"))
-    env = {"AWS_CONFIG_FILE": str(folder / "config")}
+    env = {"AWS_CONFIG_FILE": str(folder / "config"), "AWS_BEARER_TOKEN_BEDROCK": token}
     async with CloudServer("bedrock", {"turns": [{"text": "ok"}]}, region="eu-west-1") as server:
         access = access_to(server, env, region="", profile="work")
         provider = AnthropicProvider(api_key=None, clock=ManualClock(), cloud=access)
-        await ask(provider, a_request(model=OLD))
+        await ask(provider, a_request(model=model))
         await provider.aclose()
     assert str(access) == "Amazon Bedrock (eu-west-1)"
     assert access.identity == "AWS profile work"

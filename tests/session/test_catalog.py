@@ -12,6 +12,7 @@ from tests.support.clock import FakeClock
 from tui.core.errors import SessionError
 from tui.core.paths import Folders
 from tui.session import catalog, copies, index, reader
+from tui.session.profile_record import profile_of
 from tui.session.session import Session
 
 CALL: dict[str, Any] = {"type": "tool_use", "id": "a", "name": "read_file", "input": {}}
@@ -193,3 +194,16 @@ async def test_a_long_session_is_described_without_reading_it_whole(
 def test_no_sessions_is_an_empty_list(home: Folders) -> None:
     assert index.list_sessions(home) == []
     assert index.list_sessions(home, Path("/w")) == []
+
+
+@pytest.mark.parametrize(
+    "torn", [b"", b'{"type":"profile","id":"x","nam', b'{"type":"profile"\0\0\n']
+)
+def test_a_change_of_profile_that_was_cut_short_says_nothing(tmp_path: Path, torn: bytes) -> None:
+    file = tmp_path / "session.jsonl"
+    header = b'{"type":"session","id":"a","profile":"work"}\n'
+    changed = b'{"type":"profile","id":"b","name":"home"}\n'
+    file.write_bytes(header + torn)
+    assert profile_of(file) == "work"
+    file.write_bytes(header + changed + torn)
+    assert profile_of(file) == "home"

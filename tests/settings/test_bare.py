@@ -178,3 +178,66 @@ def test_no_text_keeps_anybody_out_or_loosens(
         assert permissions.allow == ()
         if lines[:2] == ["[permissions]", 'deny = ["read_file(*.pem)"]']:
             assert {*permissions.deny, *permissions.ask} & {"read_file(*.pem)", "*"}
+
+
+TWO_SERVERS = """
+base_url = "https://home.example"
+[profile.work]
+vim = true
+base_url = "https://work.example"
+"""
+
+
+def test_a_profile_whose_server_is_lost_asks_no_other_one(home: Folders, work: Path) -> None:
+    text = TWO_SERVERS.replace('"https://work.example"', '"https://work.example')
+    given: dict[str, Any] = {"overrides": {"profile": "work"}}
+    with pytest.raises(ConfigError, match="may name the server"):
+        load(home, work, text, **given)
+    address = {"ANTHROPIC_BASE_URL": "https://work.example"}
+    assert load(home, work, text, env=address, **given).config.base_url == "https://work.example"
+    assert load(home, work, text).config.base_url == "https://home.example"
+
+
+def test_a_broken_header_gives_no_profiles_server_to_the_others(home: Folders, work: Path) -> None:
+    text = TWO_SERVERS.replace("[profile.work]", "profile.work]")
+    assert load(home, work, text).config.base_url == "https://home.example"
+    with pytest.raises(ConfigError, match="may name the server"):
+        load(home, work, text.replace('base_url = "https://home.example"', ""))
+    with pytest.raises(ConfigError, match="there is no profile work"):
+        load(home, work, text, session_profile="work")
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        '[provider]\nkind = "bedrock',
+        '[provider]\nkind = "bedrok"\nregion = "eu-west-1"',
+        '[provider\nkind = "bedrock"',
+        '[provider]\nkind = "bedrock"\nregion = "eu-west-1',
+        'provider = "bedrock"',
+        '[profile.work.provider]\nkind = "bedrock',
+    ],
+)
+def test_where_a_cloud_is_lost_nobody_else_is_asked(home: Folders, work: Path, broken: str) -> None:
+    text = f"{broken}\n[profile.work]\nvim = true\n"
+    profile = {"profile": "work"} if "profile" in broken else {}
+    with pytest.raises(ConfigError, match="may name a cloud") as caught:
+        load(home, work, text, overrides=profile)
+    assert "Mend it" in caught.value.hint
+    assert load(home, work, text, overrides=profile, asks_server=False).profile.shown
+
+
+@pytest.mark.parametrize(
+    "broken", ['key_from = "non', 'sign_in = "work', "key_from = 3", 'key_from = "no"']
+)
+def test_whose_key_a_profile_uses_is_not_guessed(home: Folders, work: Path, broken: str) -> None:
+    text = f"[profile.work]\n{broken}\nvim = true\n"
+    with pytest.raises(ConfigError, match="may name the key"):
+        load(home, work, text, overrides={"profile": "work"})
+    assert load(home, work, text).config.base_url == ""
+
+
+def test_spans_go_to_no_other_collector(home: Folders, work: Path) -> None:
+    text = '[otel]\nenabled = true\nendpoint = "https://mine.example'
+    assert not load(home, work, text).config.otel.enabled
+    assert load(home, work, text + '"').config.otel.enabled

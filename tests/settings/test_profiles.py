@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -317,3 +318,33 @@ def test_any_setting_fits_into_a_profile(home: Folders, workspace: Path) -> None
     loaded = load_all(home, workspace, overrides={"profile": "a"})
     assert loaded.config.provider.max_output == 5, "who is asked is the profile's to say"
     assert "x" in loaded.config.mcp
+
+
+def test_a_profile_pays_the_price_of_its_own_cloud(home: Folders) -> None:
+    clouds = '[profile.google.provider]\nkind = "vertex"\n[profile.none.provider]\n'
+    head = '[provider]\nkind = "bedrock"\nregion = "eu-west-1"\n'
+    use(home, f'{head}{clouds}kind = "anthropic"\n[profile.same]\nvim = true\n')
+    times = {
+        name: prices["*"].times if "*" in prices else None
+        for name, prices in own_prices(home, {}).items()
+    }
+    assert times == {"": 1.1, "google": None, "none": None}  # on Google Cloud, global
+
+
+@pytest.mark.parametrize(("mine", "other"), [("vertex", "anthropic"), ("anthropic", "vertex")])
+def test_a_profile_of_another_kind_doesnt_take_the_server_along(
+    home: Folders, workspace: Path, mine: str, other: str
+) -> None:
+    head = f'base_url = "https://one.example"\n[provider]\nkind = "{mine}"\nregion = "eu"\n'
+    use(home, f'{head}[profile.p.provider]\nkind = "{other}"\n')
+    given: dict[str, Any] = {"overrides": {"profile": "p"}}
+    assert load_all(home, workspace).config.base_url == "https://one.example"
+    loaded = load_all(home, workspace, **given)
+    provider = loaded.config.provider
+    assert (provider.kind, provider.region, loaded.config.base_url) == (other, "", "")
+    own = '[profile.p]\nbase_url = "https://two.example"\n[profile.p.provider]\n'
+    use(home, f'{head}{own}kind = "{other}"\n')
+    assert load_all(home, workspace, **given).config.base_url == "https://two.example"
+    same = f'[profile.p.provider]\nkind = "{mine}"\n'
+    use(home, f"{head}{same}")
+    assert load_all(home, workspace, **given).config.base_url == "https://one.example"

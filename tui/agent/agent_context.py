@@ -141,14 +141,9 @@ class AgentContext:
 
     @asynccontextmanager
     async def within_limits(self, request: Request) -> AsyncGenerator[None]:
-        """Make a request while the limits of the run hold; near one, after those under way. The
-        record says first whose key pays for it from now on, where that has changed.
-
-        Raises LimitReachedError.
-        """
-        before, now = self.session.profile, self.config.profile
-        if before != now:
-            self.record(ProfileUsed(now or DEFAULT_PROFILE, before or DEFAULT_PROFILE))
+        """Make a request while the limits of the run hold; near one, after those under way. Records
+        first who pays. Raises LimitReachedError."""
+        self.record_payer()
         top = self.parent or self
         rules, state = top.rules, top.state
         if not rules.limits.any:
@@ -160,6 +155,13 @@ class AgentContext:
             rules.limits, most, lambda: state.spent_in_run, priced=priced
         ):
             yield
+
+    def record_payer(self) -> None:
+        """Record whose key pays from now on, where that has changed: before a request, or what it
+        cost, is recorded."""
+        before, now = self.session.profile, self.config.profile
+        if before != now:
+            self.record(ProfileUsed(now or DEFAULT_PROFILE, before or DEFAULT_PROFILE))
 
     def _most_of(self, request: Request) -> Spent:
         """The most that a request can come to: nothing read from the cache, the longest answer."""

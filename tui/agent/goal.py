@@ -16,7 +16,7 @@ from contextlib import aclosing
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from tui.agent.limits import GoalOverError, Spent, session_cost
 from tui.agent.mentions import call
@@ -89,9 +89,12 @@ class GoalVerdict:
 
 
 def last_goal(records: Sequence[Record]) -> GoalChanged | None:
-    """The state of a session's goal; None where it never had one."""
+    """The state of a session's goal, without the bill of its last check, which is paid; None where
+    it never had one."""
     last = next((one for one in reversed(records) if one.type == GOAL), None)
-    return GoalChanged.of_record(last.data) if last else None
+    if last is None:
+        return None
+    return structs.replace(GoalChanged.of_record(last.data), model="", usage=UNSET)
 
 
 def next_round(records: Sequence[Record]) -> int:

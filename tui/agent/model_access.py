@@ -102,6 +102,8 @@ def lacks_of(launch: Launch) -> frozenset[str]:
 
 def cache_life(launch: Launch) -> CacheLife:
     """Return how long the server is to keep what a session sends."""
+    if "cache_life" in lacks_of(launch):
+        return "5m"
     wanted = launch.config.cache.ttl
     if wanted != "auto":
         return wanted
@@ -189,10 +191,7 @@ async def refresh_models(launch: Launch, clock: Clock) -> None:
         return
     from tui.provider.anthropic import AnthropicProvider  # noqa: PLC0415 - as above
 
-    profile = launch.access.sign_in.profile if launch.access.sign_in else None
-    server = AnthropicProvider(
-        api_key=launch.access.key, profile=profile, clock=clock, base_url=url
-    )
+    server = AnthropicProvider(**_server_arguments(launch), clock=clock)
     try:
         if models := await server.list_models():
             await asyncio.to_thread(model_list.keep, cache, url, models, clock.now())

@@ -324,6 +324,7 @@ class SideQuestions:
             ctx.link.server,
             cache if keeps else {},
         )
+        ctx.record_payer()
         ctx.recorder.write(fact)
         await ctx.recorder.sync()
         if (show := ctx.events.aside) is not None:

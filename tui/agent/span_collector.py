@@ -171,9 +171,10 @@ class _Stay(HTTPRedirectHandler):
 def collector_of(settings: OtelSettings, env: Mapping[str, str]) -> Collector:
     """Return the collector that the person named. Raises CollectorError."""
     own = f"{settings.endpoint.rstrip('/')}" if settings.endpoint else ""
+    named = _either(env, "OTEL_EXPORTER_OTLP_ENDPOINT")
     url = own or env.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "").strip()
     if not url or own:
-        base = own or env.get("OTEL_EXPORTER_OTLP_ENDPOINT", "").strip().rstrip("/") or PORT
+        base = own or named.rstrip("/") or PORT
         url = base if base.endswith(_PATH) else base + _PATH
     try:
         parts = urlsplit(url)
@@ -196,17 +197,30 @@ def collector_of(settings: OtelSettings, env: Mapping[str, str]) -> Collector:
             f"{_shown(protocol)} isn't a protocol that Holdfast speaks.",
             hint='Set [otel] protocol to "http/protobuf" or "http/json"; port 4317 is for grpc.',
         )
+    if own and named and _server(named) != _server(url):
+        given = ""  # a token for another collector
+    else:
+        given = _either(env, "OTEL_EXPORTER_OTLP_HEADERS")
     milliseconds = _either(env, "OTEL_EXPORTER_OTLP_TIMEOUT")
     timeout = int(milliseconds) / 1000 if milliseconds.isdecimal() else 0.0
     return Collector(
         url,
         "http/json" if protocol == "http/json" else "http/protobuf",
         source_of(settings, env),
-        dict(_pairs(_either(env, "OTEL_EXPORTER_OTLP_HEADERS"))),
+        dict(_pairs(given)),
         settings.headers_command,
         timeout or TIMEOUT_S,
         _either(env, "OTEL_EXPORTER_OTLP_COMPRESSION") == "gzip",
     )
+
+
+def _server(url: str) -> str:
+    """Return the scheme, host and port of an address; "" for what is none."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return f"{parts.scheme}://{parts.netloc}".lower()
 
 
 def source_of(settings: OtelSettings, env: Mapping[str, str]) -> SpanSource:

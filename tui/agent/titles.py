@@ -118,6 +118,8 @@ class TitleWriter:
         ctx, show = self._ctx, self._ctx.events.aside
         if not self._on or self._titled:
             return
+        if changed.model:
+            ctx.record_payer()
         ctx.recorder.write(changed)
         await ctx.recorder.sync()
         for event in (*ctx.events.take(), changed, self._requests.meter.measure()):

@@ -186,6 +186,7 @@ class CacheWarmer:
             round(seconds, 3),
             {"kept": [one.to_json() for one in asked.kept], "life": asked.life},
         )
+        ctx.record_payer()
         ctx.recorder.write(fact)
         await ctx.recorder.sync()
         self._show(*ctx.events.take(), fact, self._requests.meter.measure())

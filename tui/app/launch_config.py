@@ -59,15 +59,17 @@ def prepare(
     *,
     home: Folders | None = None,
     settled: Mapping[str, Any] | None = None,
+    foreign: bool = False,
     session_profile: str = "",
 ) -> Launch:
     """Read everything that decides how to run. Blocks; raises ConfigError or UsageError.
 
     `scratch` takes the full tool results of a run that keeps nothing; `trusted` is what the person
     said in this run, in the place of what is kept; `home` are the program's folders, None for the
-    usual ones. `settled` are settings that count whatever a file says. `session_profile` is the
-    profile of the session to resume; where it is "", that of the session which the options name
-    counts. The key is not looked for here: a keyring may take seconds, and a screen must not wait.
+    usual ones. `settled` are settings that count whatever a file says; `foreign`: a folder named
+    the server that is among them. `session_profile` is the profile of the session to resume; where
+    it is "", that of the session which the options name counts. The key is not looked for here: a
+    keyring may take seconds, and a screen must not wait.
     """
     home = home or _home()
     log.to_file(home.log, debug=options.screen.verbose)
@@ -100,7 +102,7 @@ def prepare(
             practice=options.models.practice,
             script=options.models.practice_script,
             profile=loaded.profile,
-            foreign_server=loaded.foreign_server or loaded.profile.has_own_server,
+            foreign_server=foreign or loaded.foreign_server or loaded.profile.has_own_server,
             cloud=cloud_of(loaded.config),
         ),
         elevated=options.permissions.yolo,
@@ -204,6 +206,17 @@ def recorded_profile(session: Path) -> str:
     with suppress(HoldfastError, OSError):
         return profile_of(session)
     return ""
+
+
+def config_for(options: Options, session: Path, *, strictly: bool = False) -> Config:
+    """The settings with the profile of a session that is there, such as its prices; those without
+    one where that is gone, unless `strictly`. Blocks; raises ConfigError."""
+    try:
+        return prepare(options, session_profile=recorded_profile(session)).config
+    except ConfigError:
+        if strictly:
+            raise
+        return prepare(options).config
 
 
 def other_profile(recorded: str, now: Profile) -> str:

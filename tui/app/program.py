@@ -371,8 +371,10 @@ class Program:
         now, fresh = self.launch, self._prepared()
         self.launch = replace(now, config=fresh.config, workspace=fresh.workspace)
         access = fresh.access
-        self.launch = self.launch.reached(cloud=access.cloud, profile=access.profile)
-        if fresh.config.base_url != now.config.base_url:
+        self.launch = self.launch.reached(
+            cloud=access.cloud, profile=access.profile, foreign_server=access.foreign_server
+        )
+        if not _same_server(fresh, now):
             self.launch = self.launch.with_key(None)  # a key is for the server it was given for
         if fresh.config.theme != now.config.theme:
             self._remember_theme(fresh.config.theme)
@@ -391,8 +393,8 @@ class Program:
     def _take_up(self, fresh: Launch, *, found_key: bool) -> None:
         """Use a launch, with what was chosen meanwhile; with the key only if that is still its
         own."""
-        access = self.launch.access
-        key, sign_in = (access.key, access.sign_in) if found_key else (None, None)
+        access, same = self.launch.access, _same_server(fresh, self.launch)
+        key, sign_in = (access.key, access.sign_in) if found_key and same else (None, None)
         self.launch = replace(fresh, own=self.launch.own).reached(
             key=key, sign_in=sign_in, practice=access.practice, around=access.around
         )
@@ -553,3 +555,9 @@ class Program:
                 f"{above[-1]} sets the server to {shown(now)}.",
                 hint="Remove that, or enter that server's address and key.",
             )
+
+
+def _same_server(one: Launch, other: Launch) -> bool:
+    """True if both name the same server, and the same side names it: then a key is for both."""
+    servers = {(each.config.base_url, each.access.foreign_server) for each in (one, other)}
+    return len(servers) == 1

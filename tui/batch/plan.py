@@ -133,13 +133,14 @@ def plan(
     home: Folders | None = None,
     settled: Mapping[str, Any] | None = None,
     trusted: Trust | None = None,
+    foreign: bool = False,
 ) -> RunPlan:
-    """Read everything that decides how to run; `home`, `settled` and `trusted` are as in
-    `launch_config.prepare`. Blocks; raises UsageError, CredentialsError."""
+    """Read everything that decides how to run; `home`, `settled`, `trusted` and `foreign` are as
+    in `launch_config.prepare`. Blocks; raises UsageError, CredentialsError."""
     assert options.batch.tasks is not None
     # Models are swapped between attempts only, and the limit of cost applies to the whole run.
     plain = options.having(fallback_models=(), max_cost=None, headless=True)
-    launch = launching.prepare(plain, trusted=trusted, home=home, settled=settled)
+    launch = launching.prepare(plain, trusted=trusted, home=home, settled=settled, foreign=foreign)
     config = launch.config
     named = options.models.fallback_models or config.fallback_models
     fallbacks = [launch.whole_name(name) for name in named]

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from tui.app.options.arguments import Options
-from tui.core.config import Price
 from tui.core.errors import SessionError, UsageError
-from tui.core.facts import DEFAULT_PROFILE
 from tui.core.messages import string_of
 from tui.core.paths import folders
 from tui.core.standard_output import STDOUT, print_data
 from tui.session import naming
 from tui.session.branches import on_branch
-from tui.session.profile_record import profile_of
 from tui.session.reader import LoadedSession, read
 from tui.session.records import SUB_AGENT, Record
 from tui.session.session import file_of_child
@@ -35,22 +31,6 @@ def path_of(options: Options) -> Path:
         raise UsageError("Which session?", hint="`holdfast sessions list` shows their ids.")
     # what is moved to the trash is named in full
     return naming.find(options.target, folders(), whole=options.action == "delete")
-
-
-def prices_of(options: Options, path: Path) -> Mapping[str, Price]:
-    """The prices that a session was paid by: those of its profile, or of the one that the command
-    line names. Raises ConfigError. Blocks."""
-    # most actions need no configuration
-    from tui.app import launch_config  # noqa: PLC0415
-    from tui.settings.layers import own_prices  # noqa: PLC0415
-
-    launch, name = launch_config.prepare(options), DEFAULT_PROFILE
-    with suppress(SessionError, OSError):  # another agent's has none
-        name = profile_of(path) or name
-    if options.models.profile or launch.access.profile.shown == name:
-        return launch.config.prices
-    own = own_prices(folders(), os.environ)
-    return own.get("" if name == DEFAULT_PROFILE else name, own[""])
 
 
 def file_of(options: Options) -> Path | None:

@@ -12,7 +12,7 @@ from tui.agent import span_collector
 from tui.agent.span_collector import MOST, CollectorError
 from tui.app import launch_config
 from tui.app.options.arguments import Options
-from tui.cli.session_io import prices_of, print_json, sub_agents_of
+from tui.cli.session_io import print_json, sub_agents_of
 from tui.context.spans import RunningCall, SpanFold, spans_of
 from tui.core.config import Config
 from tui.core.errors import SessionError
@@ -25,7 +25,7 @@ from tui.session.reader import LoadedSession, read
 
 def as_lines(options: Options, loaded: LoadedSession) -> str:
     """Return the spans of a session as a file of OTLP in JSON: a request a line. Blocks."""
-    config = launch_config.prepare(options).config
+    config = launch_config.config_for(options, loaded.path)
     source = span_collector.source_of(config.otel, os.environ)
     lines = (to_json(some, source) for some in _batches(options, loaded, config))
     return "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
@@ -33,8 +33,9 @@ def as_lines(options: Options, loaded: LoadedSession) -> str:
 
 def send(options: Options, loaded: LoadedSession) -> int:
     """Send them to the collector, and say what became of them. Returns the exit code. Blocks;
-    raises CollectorError where that is off, or can't take them."""
-    config = launch_config.prepare(options).config
+    raises CollectorError where that is off, or can't take them, ConfigError where the profile of
+    the session is gone: its collector is that one's."""
+    config = launch_config.config_for(options, loaded.path, strictly=True)
     if not config.otel.enabled or span_collector.switched_off(os.environ):
         raise CollectorError(
             "No collector is switched on.",
@@ -67,7 +68,7 @@ def _batches(options: Options, loaded: LoadedSession, config: Config) -> Iterato
     spans = spans_of(
         loaded.header.id,
         records,
-        prices_of(options, loaded.path),
+        config.prices,
         content=config.otel.content,
         sub_agents=sub_agents_of(loaded),
         within=_calls_around(loaded),

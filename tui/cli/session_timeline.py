@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from tui.app import launch_config
 from tui.app.damage_report import damage_findings
 from tui.app.options.arguments import Options
 from tui.app.reports.timeline import step_line, timeline_json, timeline_report
@@ -24,7 +25,7 @@ from tui.app.reports.timeline_picture import (
     signs,
     whole,
 )
-from tui.cli.session_io import load, loaded_branch, prices_of, print_json, sub_agents_of
+from tui.cli.session_io import load, loaded_branch, print_json, sub_agents_of
 from tui.context.timeline import SessionTimeline, inner_timelines
 from tui.core.clock import SystemClock
 from tui.core.config import Price
@@ -46,10 +47,11 @@ def timeline(options: Options) -> int:
     """Print the session in a few lines, its picture on a terminal, and every step; with a second
     session, both in short and their pictures below each other."""
     loaded = loaded_branch(options)
-    one = _timed(loaded, prices_of(options, loaded.path))
+    one = _timed(loaded, launch_config.config_for(options, loaded.path).prices)
     if options.sessions.second:
         path = naming.find(options.sessions.second, folders())
-        return _two(options, (one, _timed(load(path), prices_of(options, path))))
+        prices = launch_config.config_for(options, path).prices
+        return _two(options, (one, _timed(load(path), prices)))
     if options.json:
         return print_json(_json(one))
     on_terminal, width, made = sys.stdout.isatty(), _width(), one.timeline

@@ -33,7 +33,6 @@ from tui.cli.session_io import (
     loaded_branch,
     new_file_of,
     path_of,
-    prices_of,
     print_json,
     reading_progress,
     sub_agents_of,
@@ -110,8 +109,9 @@ def _family(
 
 def tree(options: Options) -> int:
     """Print the branches, each followed by those that left it."""
-    loaded = load(path_of(options))
-    rows = branch_rows(loaded.records, prices_of(options, loaded.path))
+    path = path_of(options)
+    loaded, prices = load(path), launch_config.config_for(options, path).prices
+    rows = branch_rows(loaded.records, prices)
     if options.json:
         return print_json({"branches": [row.to_json() for row in rows]})
     now = SystemClock().now()
@@ -288,7 +288,7 @@ def report(options: Options) -> int:
     with in_fork(_state, [path], worth=large) as checked:
         loaded = loaded_branch(options)
         state = next(checked).decode()
-    prices = prices_of(options, path)
+    prices = launch_config.config_for(options, path).prices
     title = _session(loaded).title
     if options.sessions.format == "html":
         own = sub_agents_of(loaded)

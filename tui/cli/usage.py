@@ -73,7 +73,7 @@ def run(options: Options) -> int:
     if by in _QUICK:
         made = _of_bills(by, found, prices, since)
     else:
-        made = _of_shares(by, found, prices[""], since)
+        made = _of_shares(by, found, prices, since)
     table = table_of(by, made.amounts, made.names)
     notes = [*_notes(found, made)]
     if options.json:
@@ -133,7 +133,7 @@ def _of_bills(
         for bill in session.bills:
             if since and day_of(bill.time) < since:
                 continue
-            price = bill.price(prices.get(bill.profile) or prices[""])
+            price = bill.price(prices.get(bill.profile, prices[""]))
             if price is None:
                 made.unknown[bill.model] = None
             key = key_of(bill)
@@ -172,7 +172,10 @@ def repository(cwd: str) -> str:
 
 
 def _of_shares(
-    by: str, found: Sequence[BilledSession], prices: Mapping[str, Price], since: str
+    by: str,
+    found: Sequence[BilledSession],
+    prices: Mapping[str, Mapping[str, Price]],
+    since: str,
 ) -> _Made:
     made = _Made()
     grouping = cast("Grouping", by)  # the others are in _QUICK

@@ -39,7 +39,7 @@ from tui.core.messages import (
 from tui.core.otlp import AttributeValue, Span, SpanContext, SpanEvent
 from tui.core.redaction import mask
 from tui.provider.prices import price_of
-from tui.session.records import BATCH, HOOK, PROGRAM, Record, is_answer
+from tui.session.records import BATCH, BESIDE, EVERY, GOAL, HOOK, PROGRAM, Record, is_answer
 
 CONVENTIONS: Final = "https://opentelemetry.io/schemas/1.44.0"
 """The conventions whose names are used: those of the package opentelemetry-semantic-conventions
@@ -47,19 +47,28 @@ CONVENTIONS: Final = "https://opentelemetry.io/schemas/1.44.0"
 AGENT: Final = "holdfast"
 
 _PROVIDER: Final = "anthropic"
-"""The conventions' name for all servers that speak the Messages API."""
+"""The conventions' name for all servers that speak the Messages API, but those of the clouds that
+have a name there: these end so."""
+_CLOUDS: Final = {
+    ".amazonaws.com": "aws.bedrock",
+    ".api.aws": "aws.bedrock",
+    "aiplatform.googleapis.com": "gcp.vertex_ai",
+    ".rep.googleapis.com": "gcp.vertex_ai",
+}
 _GOES_ON: Final = frozenset({"pause_turn", "compaction"})
 """Why an answer without calls ended that isn't the last of its turn."""
 _PURPOSES: Final = {
+    "cache_warmed": "keep_warm",
     "compaction": "summary",
     "exam": "exam",
+    GOAL: "goal_check",
     "memory": "memory",
+    "side_question": "side_question",
     "title": "title",
     "unused": "unused",
-    "goal": "goal check",
-    "side_question": "side question",
-    "cache_warmed": "cache kept warm",
 }
+_BY_PROGRAM: Final = frozenset({EVERY, GOAL, HOOK, PROGRAM})
+"""Who made a prompt that no person typed just then."""
 _CODES: Final = frozenset({"denied", "interrupted"})
 """Summaries of failed calls that say the kind of failure."""
 _LONGEST: Final = 65_536
@@ -97,6 +106,8 @@ class _Turn:
     requests: int = 0
     calls: int = 0
     ended: bool = False
+    provider: str = _PROVIDER
+    """Who was asked last."""
 
 
 @dataclass(slots=True)
@@ -154,7 +165,8 @@ class SpanFold:
         self.now = _time(record.time) or self.now
         if handler := _HANDLERS.get(record.type):
             handler(self, record, record.data)
-        self.before = self.now
+        if record.type not in BESIDE:  # what goes on meanwhile began before it
+            self.before = self.now
         return self.made
 
     def end(self) -> list[Span]:
@@ -200,7 +212,7 @@ class SpanFold:
         turn.ended = True
         all_: _Values = {
             "gen_ai.operation.name": "invoke_agent",
-            "gen_ai.provider.name": _PROVIDER,
+            "gen_ai.provider.name": turn.provider,
             "gen_ai.agent.name": turn.agent,
             "holdfast.turn.by": turn.by,
             "holdfast.turn.requests": turn.requests,
@@ -361,22 +373,24 @@ def _user(fold: SpanFold, record: Record, data: dict[str, Any]) -> None:
     text = data.get("text") if fold.content else ""
     if fold.content and not isinstance(text, str):
         text = text_of(blocks_of(data.get("content")))
-    fold.begin_turn(record, by if by in {HOOK, PROGRAM} else "person", string_of(text))
+    fold.begin_turn(record, by if by in _BY_PROGRAM else "person", string_of(text))
 
 
 def _request(fold: SpanFold, record: Record, data: dict[str, Any]) -> None:
     fold.close_request(None)
-    if fold.current is None or fold.current.ended:
-        fold.begin_turn(record, "program")
+    if (turn := fold.current) is None or turn.ended:
+        turn = fold.begin_turn(record, "program")
+    server = _server(data.get("server"))
+    turn.provider = _provider(server)
     if fold.answered:
         fold.settle_breaks()
         fold.answered = False
     model = _short(data.get("model")) or "unknown"
     values: _Values = {
-        **_operation(model),
+        **_operation(model, turn.provider),
         "gen_ai.request.stream": True,
         "holdfast.request.effort": _short(data.get("effort")),
-        **_server(data.get("server")),
+        **server,
         **_whole("gen_ai.request.max_tokens", data.get("max_tokens")),
         **_whole("holdfast.request.number", data.get("n")),
     }
@@ -401,7 +415,7 @@ def _assistant(fold: SpanFold, record: Record, data: dict[str, Any]) -> None:
 def _answer(fold: SpanFold, record: Record, data: dict[str, Any], content: list[Block]) -> None:
     turn, request, fold.request = fold.turn(record), fold.request, None
     usage, model = Usage.from_json(data.get("usage")), _short(data.get("model"))
-    values = request.values if request else _operation(model or "unknown")
+    values = request.values if request else _operation(model or "unknown", turn.provider)
     reason = _short(data.get("stop_reason"))
     values = values | {
         "gen_ai.response.model": model,
@@ -556,18 +570,26 @@ def _aside(fold: SpanFold, record: Record, data: dict[str, Any], *, parent: str 
     if not usage.total:
         return
     turn, model = fold.turn(record), _short(data.get("model")) or "unknown"
+    server = _server(data.get("server"))
     values: _Values = {
-        **_operation(model),
+        **_operation(model, _provider(server) if server else turn.provider),
         "gen_ai.response.model": model,
         "holdfast.request.purpose": _PURPOSES[record.type],
+        **server,
         **_usage(usage),
     }
+    if fold.content and record.type == "side_question":
+        values["gen_ai.input.messages"] = _messages(
+            "user", [_text_part(_text(data.get("question")))]
+        )
+        answered = [_text_part(_text(data.get("answer")))]
+        values["gen_ai.output.messages"] = _messages("assistant", answered)
     unpriced_title = record.type == "title" and price_of(model, fold.prices) is None
     if not unpriced_title and (usd := fold.pay(turn, model, usage)) is not None:
         values["holdfast.cost_usd"] = usd
     start = fold.now if record.type == "title" else fold.before
-    if seconds := _seconds(data.get("seconds")):
-        start = fold.now - round(seconds * 1e9)
+    if record.type in BESIDE:
+        start = fold.now - int(_seconds(data.get("seconds")) * 1e9)
     id_ = _span_id("aside", record.id)
     fold.put(turn, f"chat {model}", id_, start, values, parent=parent, client=True)
 
@@ -653,7 +675,7 @@ _HANDLERS: Final[Mapping[str, _Handler]] = {
     "hook": _hook,
     "job_ended": _job_ended,
     "compaction": _compaction,
-    **dict.fromkeys(_PURPOSES.keys() - {"compaction"}, _aside),
+    **dict.fromkeys(sorted(_PURPOSES.keys() - {"compaction"}), _aside),
     "break": _break,
     "break_billed": _billed,
     **dict.fromkeys(("retry", "parked", "failover"), _wait),
@@ -666,10 +688,10 @@ _HANDLERS: Final[Mapping[str, _Handler]] = {
 # Attributes
 
 
-def _operation(model: str) -> _Values:
+def _operation(model: str, provider: str) -> _Values:
     return {
         "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": _PROVIDER,
+        "gen_ai.provider.name": provider,
         "gen_ai.request.model": model,
     }
 
@@ -701,6 +723,12 @@ def _server(name: object) -> _Values:
         return {}
     values: _Values = {"server.address": _short(parts.hostname)}
     return values | {"server.port": port} if port else values
+
+
+def _provider(server: _Values) -> str:
+    """The conventions' name of who answers at a server."""
+    host = str(server.get("server.address", ""))
+    return next((name for end, name in _CLOUDS.items() if host.endswith(end)), _PROVIDER)
 
 
 def _failure(data: dict[str, Any]) -> _Values:

@@ -11,7 +11,10 @@ from tui.core.late_pattern import late_pattern
 
 MASK = "[secret removed]"
 
-_PRIVATE = late_pattern(r"^(HOLDFAST_.*|ANTHROPIC_(API_KEY|AUTH_TOKEN|IDENTITY_TOKEN))$")
+_PRIVATE = late_pattern(
+    r"^(HOLDFAST_.*|AWS_BEARER_TOKEN_BEDROCK"
+    r"|ANTHROPIC_(.*_)?(API_KEY|AUTH_TOKEN|IDENTITY_TOKEN|CUSTOM_HEADERS))$"
+)
 
 _SHAPES = late_pattern(
     # After the escape of a newline or a tab a key begins, too.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import mmap
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tui.core.facts import DEFAULT_PROFILE
 from tui.core.json_files import parse_json
@@ -20,17 +20,23 @@ _HEADER: Final = b'{"type":"session"'
 
 def profile_of(path: Path) -> str:
     """The name of the profile, "default" for none; "" for a file that isn't a session of ours. Only
-    two lines are read of the file, however long it is. Raises SessionError, OSError."""
+    a few lines are read of the file, however long it is. Raises SessionError, OSError."""
     with open_session(path) as file:
         if file.read(len(_HEADER)) != _HEADER:
             return ""
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             last = data.rfind(_RECORD)
-            begin = last + 1 if last >= 0 else 0
-            end = data.find(b"\n", begin)
-            line = data[begin : end if end >= 0 else len(data)]
+            while last >= 0:
+                if (fields := _line(data, last + 1)) is not None:
+                    return string_of(fields.get("name")) or DEFAULT_PROFILE
+                last = data.rfind(_RECORD, 0, last)  # a crash cut it short: it says nothing
+            return string_of((_line(data, 0) or {}).get("profile")) or DEFAULT_PROFILE
+
+
+def _line(data: mmap.mmap, begin: int) -> dict[str, Any] | None:
+    """The fields of the line that begins at a place; None where it can't be read."""
+    end = data.find(b"\n", begin)
     try:
-        fields = object_of(parse_json(line))
+        return object_of(parse_json(data[begin : end if end >= 0 else len(data)]))
     except (ValueError, RecursionError):
-        return DEFAULT_PROFILE
-    return string_of(fields.get("name" if last >= 0 else "profile")) or DEFAULT_PROFILE
+        return None

@@ -2,7 +2,7 @@
 programs, and of a folder only what forbids or asks.
 
 A broken file must not keep anybody out, and must not take a wall away: if rules are lost with it,
-every call asks; if the server's address is, no other one is asked in its place.
+every call asks; if what says who is asked or whose key pays is, nobody else is asked in its place.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_args
 
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import ConfigError, UsageError
@@ -27,6 +27,9 @@ _PROGRAMS: Final = ("mcp", "status", "background", "output_style", "diagnostics"
 """Settings that start programs of the person's own, or name files that are read."""
 _WALLS: Final = "permissions"
 _EVERY_TOOL: Final = "*"
+_WHO: Final = ("base_url", "provider", "default_profile", "profile")
+"""What says who is asked, and with whose key."""
+_QUOTES: Final = ('"""', "'''")
 _HEADER = late_pattern(r"^[ \t]*\[[^\n]*$", re.MULTILINE)
 _LINES_MAX: Final = 2000
 """Lines of a broken part that are read one by one."""
@@ -77,13 +80,11 @@ def load(
         file=shorten(file),
     )
     settings = own.profiles.get(profile.name, {})
-    if asks_server and not profile.chosen_by and own.names("default_profile"):
-        raise _unread(file, own, "a profile", "name it: --profile NAME, or --profile default")
-    has_server = "base_url" in own.table or "base_url" in settings
-    if asks_server and own.names("base_url") and not has_server:
-        _require_server(file, env, own)
-    settings = {key: value for key, value in settings.items() if key not in _PROGRAMS}
-    table = {key: value for key, value in own.table.items() if key not in _PROGRAMS}
+    if asks_server:
+        _require_account(file, env, own, profile)
+    left_out = {*_PROGRAMS, *(("otel",) if own.names("otel") else ())}  # its collector may be lost
+    settings = {key: value for key, value in settings.items() if key not in left_out}
+    table = {key: value for key, value in own.table.items() if key not in left_out}
     walls: Table = {}
     for one in (own, brought):
         if one.names("redact"):
@@ -107,7 +108,7 @@ def load(
     def in_order(kind: str) -> tuple[SettingsLayer, ...]:
         return (
             SettingsLayer("user", shorten(file), table),
-            *layers.profile_layer(profile, settings, shorten(file)),
+            *layers.profile_layer(profile, settings, shorten(file), table),
             SettingsLayer("user", "--bare", {"diagnostics": {"mode": "off"}}),
             SettingsLayer("project", shorten(project), _tightening(brought.table)),
             *claude,
@@ -131,7 +132,7 @@ def salvage(file: Path) -> Salvaged:
     except (FileNotFoundError, NotADirectoryError):
         return found
     except OSError as error:
-        found.lost.append("base_url default_profile permissions redact")  # it may set any of them
+        found.lost.append("base_url default_profile provider permissions redact")  # any of them
         why = f"it can't be read: {error.strerror or error}"
         found.ignored.append(IgnoredSetting(file, "all of it", why))
         return found
@@ -148,6 +149,9 @@ def salvage(file: Path) -> Salvaged:
         if not profiles.problem_with(name) and isinstance(profile, dict):
             own = cast("Table", profile)
             key = {one: own[one] for one in profiles.OF_PROFILES if isinstance(own.get(one), str)}
+            if key.get("key_from", "own") not in get_args(profiles.KeyFrom):
+                del key["key_from"]
+            found.lost += [one for one in profiles.OF_PROFILES if one in own and one not in key]
             found.profiles[name] = {**_valid(profiles.settings_of(own), file, found), **key}
     found.table = _valid(profiles.without_profiles(table), file, found)
     return found
@@ -181,15 +185,21 @@ def _by_lines(part: str, lost: list[str]) -> Iterator[Table]:
     lost += lines[_LINES_MAX:]
     del lines[_LINES_MAX:]
     header = lines.pop(0) if lines and _HEADER.match(lines[0]) else ""
-    at = 0
+    at, unsure = 0, False
     while at < len(lines):
         read = next(_values(header, lines, at), None)
+        line = lines[at]
         if read is None:
-            lost.append(f"{header}\n{lines[at]}")
+            lost.append(f"{header}\n{line}")
             at += 1
+            # it may have been another part's header, or what begins a text
+            unsure = unsure or "=" not in line or any(one in line for one in _QUOTES)
         else:
             table, at = read
-            yield table
+            if unsure and not table.keys().isdisjoint(_WHO):
+                lost.append(f"{header}\n{line}")
+            else:
+                yield table
 
 
 def _values(header: str, lines: list[str], at: int) -> Iterator[tuple[Table, int]]:
@@ -255,16 +265,29 @@ def _tightening(table: Table) -> Table:
     return kept
 
 
-def _require_server(file: Path, env: Mapping[str, str], own: Salvaged) -> None:
-    """Raise ConfigError unless the environment names the server."""
-    if not env.get("ANTHROPIC_BASE_URL", "").strip():
-        hint = "set ANTHROPIC_BASE_URL: https://api.anthropic.com is Anthropic's own"
-        raise _unread(file, own, "the server", hint)
+def _require_account(
+    file: Path, env: Mapping[str, str], own: Salvaged, profile: profiles.Profile
+) -> None:
+    """Raise ConfigError where what says who is asked, or whose key pays, may be lost, and neither
+    the environment nor the command line says it."""
+    mine = own.profiles.get(profile.name, {})
+    direct = env.get("ANTHROPIC_BASE_URL", "").strip()
+    server = "set ANTHROPIC_BASE_URL: https://api.anthropic.com is Anthropic's own"
+    has_server = "base_url" in (mine if profile.name else own.table)
+    if own.names("base_url") and not has_server and not direct:
+        raise _unread(file, own, "the server", server)
+    kinds = (object_of(table.get("provider")).get("kind") for table in (mine, own.table))
+    kind = next(filter(None, kinds), layers.DIRECT)
+    if own.names("provider") and not (direct and kind == layers.DIRECT):
+        raise _unread(file, own, "a cloud", server if kind == layers.DIRECT else "")
+    if not profile.chosen_by and own.names("default_profile"):
+        raise _unread(file, own, "a profile", "name it: --profile NAME, or --profile default")
+    if profile.name and any(map(own.names, profiles.OF_PROFILES)):
+        raise _unread(file, own, "the key of a profile", "use another one: --profile default")
 
 
 def _unread(file: Path, own: Salvaged, what: str, hint: str) -> ConfigError:
     """The error where a file may name something that decides whom a request reaches."""
     why = own.ignored[0].reason if own.ignored else "it can't be read"
-    return ConfigError(
-        shorten(file), "", f"may name {what}, but {why}.", hint=f"Mend it, or {hint}."
-    )
+    hint = f"Mend it, or {hint}." if hint else "Mend it."
+    return ConfigError(shorten(file), "", f"may name {what}, but {why}.", hint=hint)

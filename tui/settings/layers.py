@@ -151,7 +151,7 @@ def load(
         return (
             SettingsLayer("project", shorten(mcp_json.path_of(workspace)), servers),
             SettingsLayer("user", file, mine),
-            *profile_layer(profile, settings, file),
+            *profile_layer(profile, settings, file, mine),
             SettingsLayer("project", shorten(project), trusted),
             *claude,
             *from_environment(env, kind, profile),
@@ -210,12 +210,20 @@ def of_command_line(overrides: Table) -> SettingsLayer:
     return SettingsLayer("command line", "command line", table)
 
 
-def profile_layer(profile: Profile, table: Table, file: str) -> Iterator[SettingsLayer]:
+def profile_layer(
+    profile: Profile, table: Table, file: str, below: Table
+) -> Iterator[SettingsLayer]:
     """Yield the settings of the profile in use, whose table in the person's file this is; nothing
-    without one."""
+    without one. A server and an account of the settings `below` are none for a profile of another
+    kind."""
     if profile.name:
         name = f"{file} [{dotted(('profile', profile.name))}]"
         settings = profiles.settings_of(table)
+        usual = object_of(below.get("provider")).get("kind", DIRECT)
+        given = object_of(settings.get("provider"))
+        if given.get("kind", usual) != usual:
+            account = {key: "" for _, key in sorted(_ACCOUNT) if key != "kind"}
+            settings = {"base_url": "", **settings, "provider": account | given}
         yield SettingsLayer("profile", name, {**settings, "profile": profile.name})
 
 
@@ -325,9 +333,9 @@ def own_prices(home: Folders, env: Mapping[str, str]) -> Mapping[str, Mapping[st
     layer = SettingsLayer("user", file, mine)
     every = {"": with_regional_prices(merge((layer,)), env).config.prices}
     for name, table in found.items():
-        if own := {key: table[key] for key in ("prices", "provider") if key in table}:
-            over = SettingsLayer("profile", file, own)
-            every[name] = with_regional_prices(merge((layer, over)), env).config.prices
+        if not table.keys().isdisjoint({"prices", "provider"}):
+            over = profile_layer(Profile(name), table, file, mine)
+            every[name] = with_regional_prices(merge((layer, *over)), env).config.prices
     return every
 
 

@@ -35,8 +35,10 @@ from tui.app.door.lines import (
 from tui.app.door.owner import SessionDoor
 from tui.app.door.sockets import DoorListener, connected, folder_of
 from tui.core import facts
+from tui.core.config import Config, Price
 from tui.core.errors import StorageError
 from tui.core.facts.lines import fact_of
+from tui.core.messages import Usage
 from tui.permissions.asked import AskedCall
 from tui.permissions.types import Answer
 
@@ -560,3 +562,26 @@ async def test_many_come_and_go(tmp_path: Path) -> None:
             one.close()
         async with asyncio.timeout(PATIENCE_S):
             assert (await (await session.watcher()).ask(StopTurn)).outcome == "refused"
+
+
+@pytest.mark.parametrize(
+    "paid",
+    [
+        facts.TitleChanged("Hello", "test-model"),
+        facts.CacheWarmed(1, 0.1, "", "test-model", Usage(1000, 1)),
+        facts.GoalChanged("checked", "be done", model="test-model"),
+    ],
+)
+async def test_what_is_paid_for_beside_the_conversation_is_in_the_cost_at_once(
+    tmp_path: Path, paid: facts.TitleChanged | facts.CacheWarmed | facts.GoalChanged
+) -> None:
+    config = Config(prices={"test-model": Price(input=10.0, output=50.0)})
+    async with owned(tmp_path, config=config) as session:
+        one = await session.watcher()
+        data = {"model": "test-model", "usage": Usage(1000, 1).to_json()}
+        session.agent.session.append(type(paid).recorded_as(), **data)
+        show = session.agent._ctx.events.aside  # pyright: ignore[reportPrivateUsage] - where it is shown
+        assert show is not None
+        show(paid)
+        status = await one.until(SessionStatus)
+        assert status.cost_usd == pytest.approx(0.01005)  # pyright: ignore[reportUnknownMemberType]

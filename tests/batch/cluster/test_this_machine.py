@@ -229,6 +229,27 @@ def test_a_worker_has_the_profile_of_the_run_or_refuses(
         plan(parse(run), settled={"profile": "work"})
 
 
+def test_a_worker_sends_its_own_key_to_no_server_of_the_folders(
+    world: Callable[[str], World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    w = world("- one\n")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-" + "k" * 40)
+    run = ["run", str(w.file), "-C", str(w.repo)]
+    (w.repo / ".holdfast").mkdir()
+    file = w.repo / ".holdfast" / "config.toml"
+    file.write_text('base_url = "https://folder.example"\n')
+    options = parse([*run, "--trust"])
+    here = plan(options)
+    assert (here.launch.config.base_url, here.launch.access.key) == ("https://folder.example", None)
+    spec = spec_for(here, options, "R", confined=True, asks=False, near=True)
+    for there in (file.read_text(), ""):  # git may ignore it
+        file.write_text(there)
+        access = plan(parse(run), settled=spec.config, foreign=spec.foreign).launch.access
+        assert (access.key, access.foreign_server) == (None, True)
+    own = spec_for(plan(parse(run)), options, "R", confined=True, asks=False, near=True)
+    assert plan(parse(run), settled=own.config, foreign=own.foreign).launch.access.key
+
+
 # What they take up
 
 

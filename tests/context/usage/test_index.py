@@ -227,7 +227,7 @@ def test_shares_are_kept_until_prices_change(
         patch.setattr(index, "read", None)
         assert [one.to_bytes() for _, one in rows_in(home, found, {})] == first
     dear = {OPUS: Price(output=1000.0)}
-    ((_, shares),) = rows_in(home, found, dear)
+    ((_, shares),) = rows_in(home, found, {"": dear})
     assert shares.total.usd > 1
 
 

@@ -45,7 +45,8 @@ _DELTAS: Final = (facts.TextDelta, facts.ThinkingDelta, facts.ToolInputDelta)
 _QUIET: Final = (facts.ToolOutputChunk, facts.CompactionDelta, facts.Alive)
 """Facts that come in numbers and change nothing of it."""
 _PAID: Final = (
-    *(facts.RequestPaid, facts.CompactionFinished, facts.SideQuestion, facts.SubAgentFinished),
+    *(facts.CacheWarmed, facts.CompactionFinished, facts.GoalChanged, facts.RequestPaid),
+    *(facts.SideQuestion, facts.SubAgentFinished, facts.TitleChanged),
 )
 _ENDS: Final = {"done": "done", "interrupted": "stopped", "failed": "failed", "limit": "failed"}
 

@@ -223,7 +223,7 @@ def _pay(
     """Add what a session was billed for in the span."""
     for bill in bills:
         if span.holds(bill.time):
-            price = bill.price(prices.get(bill.profile) or prices[""])
+            price = bill.price(prices.get(bill.profile, prices[""]))
             amount = Amount.of(bill.usage, price)
             night.spent.setdefault(bill.model, Amount()).add(amount)
             night.paid.setdefault(bill.profile or DEFAULT_PROFILE, Amount()).add(amount)

@@ -46,7 +46,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     run in a sandbox here, so they do there. `asks`: somebody sits at the run's screen, whom tasks
     may ask. `lease_s` is the time after which a worker without a sign of life counts as lost.
     `fallback` is the model to swap with, "" for none. `origin` is the checkout that the run began
-    in, where workers are on its machine, else ""."""
+    in, where workers are on its machine, else "". `foreign`: the folder named the server, which
+    gets no key of the environment."""
 
     run: str
     version: str
@@ -67,6 +68,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     lease_s: float = 90.0
     fallback: str = ""
     origin: str = ""
+    foreign: bool = False
 
     @property
     def trust(self) -> Trust:
@@ -127,6 +129,7 @@ def spec_for(
         lease_s=launch.config.batch.lease_s,
         fallback=planned.models.fallback,
         origin=str(checkout.top) if near else "",
+        foreign=launch.access.foreign_server,
     )
 
 

@@ -353,7 +353,9 @@ def _planned(workplace: Workplace, usual: Folders, entry: TaskEntry) -> RunPlan:
         **spec.options,
     )
     home = workplace.folders(usual)
-    planned = plan(options, home=home, settled=spec.config, trusted=spec.trust)
+    planned = plan(
+        options, home=home, settled=spec.config, trusted=spec.trust, foreign=spec.foreign
+    )
     workspace = planned.launch.workspace
     objects = [Path(os.path.realpath(path)) for path in workplace.shared_objects()]
     launch = replace(

@@ -430,10 +430,11 @@ def _of_loaded(loaded: LoadedSession) -> SessionBills:
 def rows_in(
     home: Folders,
     sessions: Sequence[BilledSession],
-    prices: Mapping[str, Price],
+    prices: Mapping[str, Mapping[str, Price]],
     progress: ReadProgress = _nobody,
 ) -> Iterator[tuple[BilledSession, Attribution]]:
-    """Yield the sessions with the shares of their bills (`Attribution`)."""
+    """Yield the sessions with the shares of their bills (`Attribution`). `prices` are by profile,
+    those of "" for all that have none."""
     from tui.context.usage.attribution import Attribution  # noqa: PLC0415 - only where asked for
 
     asked = _asked(prices)
@@ -481,17 +482,28 @@ def rows_in(
 _KEEP_SHARES: Final = "INSERT OR REPLACE INTO shares VALUES (?, ?, ?, ?, ?)"
 
 
-def _attributed(session: BilledSession, prices: Mapping[str, Price]) -> Attribution:
+def _attributed(session: BilledSession, prices: Mapping[str, Mapping[str, Price]]) -> Attribution:
     from tui.context.usage.attribution import Attribution, attribute  # noqa: PLC0415 - as above
 
     try:
         loaded = read(session.path)
     except (SessionError, OSError):
         return Attribution()
-    return attribute(loaded.records, prices, cwd=loaded.header.cwd, skip=session.skipped)
+    others = {
+        bill.record: prices[bill.profile]
+        for bill in session.bills
+        if bill.profile and bill.profile in prices
+    }
+    return attribute(
+        loaded.records,
+        prices.get("", {}),
+        cwd=loaded.header.cwd,
+        skip=session.skipped,
+        other_prices=others,
+    )
 
 
-def _asked(prices: Mapping[str, Price]) -> bytes:
+def _asked(prices: Mapping[str, Mapping[str, Price]]) -> bytes:
     """What the shares depend on besides the files: the prices, and where days begin."""
     from tui.provider.prices import shipped  # noqa: PLC0415 - as above
 

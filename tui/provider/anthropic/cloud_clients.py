@@ -29,6 +29,7 @@ _LIBRARIES: Final[Mapping[str, str]] = {
     "azure.core.exceptions": "AzureError",
 }
 """The modules of the errors that signing raises, and what they all are."""
+_BEARER: Final = "AWS_BEARER_TOKEN_BEDROCK"
 _Options: TypeAlias = Callable[[str], Mapping[str, Any]]
 _Clients: TypeAlias = dict[bool, object]
 _UNSIGNED: Final = "Could not resolve "
@@ -92,7 +93,7 @@ def sign_in_hint(access: CloudAccess) -> str:
 
 
 def _sign_in_to_bedrock(access: CloudAccess) -> dict[str, Any]:
-    if os.environ.get("AWS_BEARER_TOKEN_BEDROCK"):
+    if os.environ.get(_BEARER) and not access.profile:
         return {}  # the client takes it
     # The SDK keeps sessions, and they keep what a file said: it may have been written since.
     signing: Any = import_module("anthropic.lib.aws._auth")
@@ -144,12 +145,15 @@ def _bedrock(access: CloudAccess, signer: Mapping[str, Any], options: _Options) 
     )
 
     import_module("botocore.eventstream")
-    shared = {"aws_region": access.region, **signer}
-    at, messages_at = access.address, access.messages_address
-    return {
-        True: AsyncAnthropicBedrockMantle(base_url=messages_at, **shared, **options(messages_at)),
-        False: AsyncAnthropicBedrock(base_url=at, **shared, **options(at)),
-    }
+    at, messages_at, region = access.address, access.messages_address, access.region
+    messages = AsyncAnthropicBedrockMantle(
+        base_url=messages_at, aws_region=region, **signer, **options(messages_at)
+    )
+    invoke: Any = AsyncAnthropicBedrock(base_url=at, aws_region=region, **options(at))
+    if signer or not os.environ.get(_BEARER):  # it would take the variable, even an empty one
+        invoke.api_key = None
+        invoke.aws_profile = signer.get("aws_profile")
+    return {True: messages, False: invoke}
 
 
 def _google(access: CloudAccess, signer: Mapping[str, Any], options: _Options) -> _Clients:
