@@ -130,6 +130,27 @@ async def test_a_yes_for_the_session_covers_one_terminal(agent_of: Ends) -> None
     await events_of(other, "go")
 
 
+async def test_a_yes_for_the_session_reaches_no_terminal_of_the_same_name(
+    agent_of: Ends, tmp_path: Path
+) -> None:
+    """As a sub-agent's: it shares the grants, and numbers its terminals itself."""
+    gate = Gate(Policy())
+    person = Person([YES, Answer("session")])
+    agent = agent_of(start(CAT), send("one", "enter"), approver=person, gate=gate)
+    await events_of(agent, "go")
+    other = make_agent(
+        tmp_path / "work",
+        ScriptedProvider([call("terminal", "d0", **start(CAT))],
+                         [call("terminal", "d1", **send("two", "enter"))], say("ok")),
+        tools=builtin_tools() | {"terminal": TerminalTool(2)},
+        gate=gate,
+        approver=(asked := Person([YES, Answer("no")])),
+    )  # fmt: skip
+    await events_of(other, "go")
+    assert [one.preview.partition(":")[0] for one, _ in asked.asked][1:] == ["Into job-1 (sh)"]
+    await other.close()
+
+
 async def test_a_risky_line_for_a_shell_asks_although_input_is_allowed(agent_of: Ends) -> None:
     person = Person([YES, Answer("session"), Answer("no")])
     agent = agent_of(

@@ -280,8 +280,8 @@ def _typed(
         return answer("ask", _reason(facts), "default", once=True)
     if confined:
         return answer("allow", f"Stays behind the walls of {typed.terminal}.", "sandbox")
-    words = input_to(typed.terminal)
-    if any(grant.tool == call.tool and grant.subject == words for grant in grants):
+    this = call.tool, input_to(typed.terminal), (typed.place,)
+    if any((grant.tool, grant.subject, grant.paths) == this for grant in grants):
         return answer("allow", _IN_SESSION, "session")
     why = f"Nothing confines {typed.terminal}: input there can do all that you can do."
     return answer("ask", why, "default")

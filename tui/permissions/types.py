@@ -40,10 +40,12 @@ HEAD_OF_RULES: Final = "2 allows this until the session ends, 3 saves it for eve
 
 @dataclass(frozen=True, slots=True)
 class TypedInput:
-    """Input for a program that runs in a terminal. `level` is that of the walls around it."""
+    """Input for a program that runs in a terminal. `level` is that of the walls around it; `place`
+    is its recording: a sub-agent's terminal may have the same name."""
 
     terminal: str
     level: Level
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)

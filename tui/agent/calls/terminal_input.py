@@ -26,7 +26,7 @@ async def with_input(ctx: AgentContext, call: Call, params: Params) -> Call:
     await job.terminal.refresh()  # another program may have it by now
     data = input_of(params, job.terminal)
     level = string_of(job.kept.call.get("walls"))
-    typed = TypedInput(job.id, Level(level) if level else Level.OUTSIDE)
+    typed = TypedInput(job.id, Level(level) if level else Level.OUTSIDE, str(job.path))
     line = job.terminal.line_with(data) if job.terminal.program in _SHELLS else ""
     subject = f"{job.id} ← {readable(data).rstrip()}"
     return replace(call, subject=subject, command=line or None, types=typed)
