@@ -187,6 +187,72 @@ async def test_deny_rules_for_commands_hold_in_a_shell(agent_of: Ends) -> None:
     assert [text.partition(":")[0] for text in results(agent)[1:]] == 2 * ["Not allowed, not run"]
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [
+        [send("git push", "ctrl+j")],
+        [send("git push", "ctrl+o")],
+        [send("x", "ctrl+c", *"git pu"), send("sh", "enter")],
+        [send(f"git push{' ' * 5000}"), send("", "enter")],
+        [send("sleep 0.3", "enter", rest=0), send("git push", "enter")],
+    ],
+    ids=["line feed", "readline's own", "begun again", "a long line", "typed ahead"],
+)
+async def test_deny_rules_hold_however_a_shell_gets_its_line(
+    agent_of: Ends, sent: list[dict[str, Any]]
+) -> None:
+    policy = Policy.of(deny=["run_command(git push*)"])
+    person = Person([YES, *[YES] * len(sent)])
+    agent = agent_of(
+        start("bash --norc", until=["# ", "$ "]), *sent, approver=person, policy=policy
+    )
+    await events_of(agent, "go")
+    assert results(agent)[-1].startswith("Not allowed, not run: Denied by the rule")
+
+
+async def test_a_line_that_keys_have_edited_asks_where_a_rule_may_forbid_it(agent_of: Ends) -> None:
+    policy = Policy.of(deny=["run_command(git push*)"])
+    person = Person([YES, Answer("session"), Answer("no"), Answer("no")])
+    agent = agent_of(
+        start("bash --norc", until=["# ", "$ "]),
+        send("true", "enter"),
+        send("gti push", "home", "right", "ctrl+t", "enter"),
+        send("", "up", "enter"),
+        approver=person,
+        policy=policy,
+    )
+    await events_of(agent, "go")
+    why = "Can't tell whether the rule run_command(git push*) forbids this: keys edit the line"
+    asked = person.asked[2:]
+    assert [one.reason.partition(", so")[0] for _, one in asked] == [why, why]
+    assert all(one.once for _, one in asked)
+
+
+async def test_a_yes_for_the_session_covers_no_line_that_keys_have_edited(agent_of: Ends) -> None:
+    person = Person([YES, Answer("session"), Answer("no")])
+    agent = agent_of(
+        start("bash --norc", until=["# ", "$ "]),
+        send("ls", "enter"),
+        send("git pus", "x", "backspace", "h", "enter"),
+        approver=person,
+    )
+    await events_of(agent, "go")
+    assert person.asked[2][1].reason == "Keys edit the line, so only the shell knows it."
+
+
+async def test_keys_for_a_program_that_is_no_shell_are_no_lines(agent_of: Ends) -> None:
+    person = Person([YES, Answer("session")])
+    agent = agent_of(
+        start("bash --norc -c 'cat; true'"),
+        send("", "enter"),
+        send("git push", "up", "enter"),
+        approver=person,
+    )
+    await events_of(agent, "go")
+    assert len(person.asked) == 2
+    assert "git push" in results(agent)[-1]
+
+
 async def test_plan_mode_starts_and_types_nothing(agent_of: Ends) -> None:
     agent = agent_of(start(CAT), mode="plan", approver=Person())
     await events_of(agent, "go")
@@ -311,7 +377,7 @@ async def test_a_confined_terminal_has_its_walls_and_asks_for_no_input(
     )
     if not await confinement.levels():
         pytest.skip(confinement.reason)
-    person = Person([Answer("once")])
+    person = Person([Answer("once"), Answer("no")])
     outside = tmp_path / "outside"
     agent = agent_of(
         start("bash --norc -i", until=["# ", "$ "]),
@@ -319,14 +385,15 @@ async def test_a_confined_terminal_has_its_walls_and_asks_for_no_input(
         send("read -s x </dev/tty", "enter"),
         send("", "ctrl+c", until=["# ", "$ "]),
         send("sleep 60", "enter", rest=0.2),
+        send("git push", "enter"),
         send("", "ctrl+c", until=["# ", "$ "]),
         approver=person,
         confinement=confinement,
     )
     await events_of(agent, "go")
-    assert len(person.asked) == 1
+    assert [call.command for call, _ in person.asked[1:]] == ["git push"]  # typed ahead
     assert (root / "in").exists()
     assert not outside.exists()
-    _, _, secret, _, _, interrupted = results(agent)
+    _, _, secret, _, _, _, interrupted = results(agent)
     assert "waits for a secret" in secret
     assert "running bash" in interrupted

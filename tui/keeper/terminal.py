@@ -43,6 +43,8 @@ _STEP_WORK_S = 0.02
 _INPUT_BYTES = 64 * 1024
 """Input that waits until the command reads; more is refused."""
 _LINE_BYTES = 64 * 1024
+_PROGRAMS, _WORDS_CHARS = 200, 1000
+"""The programs that are listed, and the characters of what each was started with."""
 _PUSH_S = 0.04
 """Seconds between two words about changes."""
 _LOOK_S = 0.1
@@ -211,6 +213,18 @@ class TerminalKeeper(Keeper):
         except OSError:
             return ""
 
+    def _programs(self) -> list[list[str]]:
+        """The programs whose terminal this is: the name of each, then its first words."""
+        found: list[list[str]] = []
+        for process in self._members()[:_PROGRAMS]:
+            with suppress(OSError):
+                words = [f"/proc/{process}/comm", f"/proc/{process}/cmdline"]
+                for number, path in enumerate(words):
+                    with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - as above
+                        words[number] = file.read(_WORDS_CHARS)
+                found.append([words[0].strip(), *words[1].split("\0")])
+        return found
+
     def _patience(self) -> float | None:
         patience = super()._patience()
         if any(client.follows for client in self._clients.values()):
@@ -331,6 +345,8 @@ class TerminalKeeper(Keeper):
                 _set_size(self._pipe, rows, cols)
                 self._emulator.resize(rows, cols)
                 self._record("r", f"{cols}x{rows}")
+            case "programs":
+                return {"programs": self._programs()}
             case "mark":
                 self._record("m", str(asked.get("text", ""))[:200])
             case _:

@@ -71,6 +71,9 @@ _READING_TOOLS = frozenset({"read_file", "grep_search", "edit_file", "apply_patc
 """Tools that show the content of an existing file, in part at least where something fails."""
 _SHOWN_CHARS = 60
 _IN_SESSION = "You allowed this for this session."
+_EDITED = "keys edit the line, so only the shell knows it"
+_COMMAND_TOOLS = ("terminal", COMMANDS)
+_NO_NETWORK = frozenset({Level.READ_ONLY, Level.WORKSPACE})
 _WRITES = frozenset({Level.WORKSPACE, Level.NETWORK})
 _CHANGES_FILES = frozenset({"git", "find", *DESTROYERS, *RECURSIVE})
 """High-risk programs that need nothing but the files of the project."""
@@ -274,6 +277,13 @@ def _typed(
         return answer("allow", "Elevated.", "elevated")
     if unseen := _unseen(facts, policy):
         return answer("ask", *unseen, once=True)
+    if typed.edited:
+        rule = next((rule for rule in policy.deny if any(map(rule.names, _COMMAND_TOOLS))), None)
+        if rule is not None:
+            why = f"Can't tell whether the rule {rule} forbids this: {_EDITED}."
+            return answer("ask", why, str(rule), once=True)
+        if typed.level not in _NO_NETWORK:
+            return answer("ask", f"{_EDITED[0].upper()}{_EDITED[1:]}.", "default", once=True)
     if rule := matching_rule(policy.ask, call, verdict, facts.forms):
         return answer("ask", f"The rule {rule} asks. {_reason(facts)}", str(rule), once=True)
     if risk == "high-risk":
