@@ -273,12 +273,25 @@ async def test_a_secret_goes_to_the_program_and_nowhere_else(agent_of: Ends) -> 
     person = Person([YES], secret=SECRET)
     agent = agent_of(start(GETPASS, until=["characters"]), approver=person)
     shown = await events_of(agent, "go")
-    assert person.secrets == [SecretQuestion("job-1", GETPASS, "Password:")]
+    assert person.secrets == [SecretQuestion("job-1", GETPASS, "Password:", "python3")]
     assert f"{len(SECRET)} characters" in results(agent)[0]
     assert SECRET not in everything(agent, shown)
     assert bytes(person.given[0].data).strip(b"\0") == b""
     (answered,) = (one for one in shown if isinstance(one, QuestionAnswered))
     assert answered.answers[0]["chosen"] == ["answered, and shown to nobody"]
+
+
+async def test_a_question_for_a_secret_names_what_asks_and_what_the_model_typed(
+    agent_of: Ends,
+) -> None:
+    """A shell that the model typed into can show any question."""
+    person = Person([YES, YES], secret=SECRET)
+    asks = "read -sp '[sudo] password for ann: ' x"
+    agent = agent_of(start("bash --norc", until=["# ", "$ "]), send(asks, "enter"), approver=person)
+    await events_of(agent, "go")
+    (question,) = person.secrets
+    assert question.prompt.endswith("[sudo] password for ann:")
+    assert question.asker == f"bash reads it. The model typed last: {asks}"
 
 
 async def test_the_model_types_no_secret_and_hears_why(agent_of: Ends) -> None:

@@ -60,6 +60,8 @@ class TerminalLink:
         self.program = ""
         self.ended = False
         self.typed = False
+        self.line = ""
+        """The last line that the model typed."""
         self.modes: Mapping[str, bool] = {}
         self.seen_lines = 0
         """Number of the lines that have left at the top, of which the model knows."""
@@ -128,6 +130,8 @@ class TerminalLink:
             self.typed = True
         answer = await self._ask({"do": "type", "by": by}, data)
         if by == "model":
+            if answer and not answer.get("refused"):
+                self.line = self.line_with(data.decode()) or self.line
             text = _LINE_ENDS.split(f"{self._unread}{data.decode()}")[-1].rpartition("\x03")[2]
             cut = len(text) > _UNREAD_CHARS
             self._unread = f"{text[:_UNREAD_CHARS]}\0" if cut else text
