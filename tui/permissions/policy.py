@@ -86,7 +86,8 @@ class Policy:
     """The person's rules and the facts by which calls are judged.
 
     `auto_grant` are patterns of folders whose files may be written without a question. `private`
-    are the program's own folders, which no tool reads or writes; the first has its key.
+    are the program's own folders, which no tool reads or writes; the first has its key. `lost`: not
+    all of the person's rules could be read, so nothing is elevated.
     """
 
     allow: tuple[Rule, ...] = ()
@@ -95,6 +96,7 @@ class Policy:
     auto_grant: tuple[str, ...] = ()
     home: Path = field(default_factory=Path.home)
     private: tuple[Path, ...] = ()
+    lost: bool = False
 
     @classmethod
     def of(
@@ -203,6 +205,7 @@ def decide(
     `holds` are the levels that a sandbox confines commands to; none if there is no sandbox. A
     command that would get a level which is not among them gets no walls.
     """
+    elevated = elevated and not policy.lost
     workspace = workspace.widen(elevated or workspace.widened)
     try:
         facts = examine(call, policy, workspace)
