@@ -43,8 +43,6 @@ _STEP_WORK_S = 0.02
 _INPUT_BYTES = 64 * 1024
 """Input that waits until the command reads; more is refused."""
 _LINE_BYTES = 64 * 1024
-_PROGRAMS, _WORDS_CHARS = 200, 1000
-"""The programs that are listed, and the characters of what each was started with."""
 _PUSH_S = 0.04
 """Seconds between two words about changes."""
 _LOOK_S = 0.1
@@ -216,13 +214,11 @@ class TerminalKeeper(Keeper):
     def _programs(self) -> list[list[str]]:
         """The programs whose terminal this is: the name of each, then its first words."""
         found: list[list[str]] = []
-        for process in self._members()[:_PROGRAMS]:
-            with suppress(OSError):
-                words = [f"/proc/{process}/comm", f"/proc/{process}/cmdline"]
-                for number, path in enumerate(words):
-                    with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - as above
-                        words[number] = file.read(_WORDS_CHARS)
-                found.append([words[0].strip(), *words[1].split("\0")])
+        for process in self._members()[:200]:
+            name, words = f"/proc/{process}/comm", f"/proc/{process}/cmdline"
+            with suppress(OSError), open(name, "rb") as comm, open(words, "rb") as line:  # noqa: PTH123 - as above
+                each = (comm.read().strip(), *line.read(1000).split(b"\0"))
+                found.append([word.decode("utf-8", "replace") for word in each])
         return found
 
     def _patience(self) -> float | None:
