@@ -16,7 +16,7 @@ from tui.core import facts
 from tui.core.config import Config, Guard
 from tui.core.facts import Fact
 from tui.core.messages import Block, text_of
-from tui.permissions.gate import Gate
+from tui.permissions.gate import Gate, RulesOnly
 from tui.permissions.policy import Policy
 from tui.provider.base import ModelInfo, Request
 from tui.session.session import Session
@@ -65,6 +65,19 @@ async def test_K28_several_directives_act_at_once(tmp_path: Path) -> None:
     assert (tmp_path / "a.txt").read_text() == "x"
     assert len(blocks(told)) == 1
     assert said_of_thinking(provider.requests[0]) == 1
+
+
+async def test_nothing_is_elevated_where_rules_were_lost(tmp_path: Path) -> None:
+    """As by --bare, of a file that can't be read: a deny rule may have been in it."""
+    provider = ScriptedProvider([call("write_file", path="a.txt", content="x")], say("done"))
+    gate = Gate(replace(Policy.of(ask=["*"]), lost=True))
+    agent = make_agent(tmp_path, provider, gate=gate, approver=RulesOnly())
+    told = await events_of(agent, "/verbose /elevated write it")
+    assert agent.directives == Directives(verbose=True)
+    assert any(
+        isinstance(one, facts.Notice) and one.text.startswith("Not elevated:") for one in told
+    )
+    assert not (tmp_path / "a.txt").exists()
 
 
 async def test_K34_K35_the_exact_text_is_sent_once_and_stays_where_it_was(tmp_path: Path) -> None:

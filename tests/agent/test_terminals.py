@@ -144,6 +144,27 @@ async def test_a_yes_for_good_covers_one_terminal_too(agent_of: Ends) -> None:
     assert not gate.policy.allow
 
 
+async def test_a_yes_for_the_session_reaches_no_terminal_of_the_same_name(
+    agent_of: Ends, tmp_path: Path
+) -> None:
+    """As a sub-agent's: it shares the grants, and numbers its terminals itself."""
+    gate = Gate(Policy())
+    person = Person([YES, Answer("session")])
+    agent = agent_of(start(CAT), send("one", "enter"), approver=person, gate=gate)
+    await events_of(agent, "go")
+    other = make_agent(
+        tmp_path / "work",
+        ScriptedProvider([call("terminal", "d0", **start(CAT))],
+                         [call("terminal", "d1", **send("two", "enter"))], say("ok")),
+        tools=builtin_tools() | {"terminal": TerminalTool(2)},
+        gate=gate,
+        approver=(asked := Person([YES, Answer("no")])),
+    )  # fmt: skip
+    await events_of(other, "go")
+    assert [one.preview.partition(":")[0] for one, _ in asked.asked][1:] == ["Into job-1 (sh)"]
+    await other.close()
+
+
 async def test_a_risky_line_for_a_shell_asks_although_input_is_allowed(agent_of: Ends) -> None:
     person = Person([YES, Answer("session"), Answer("no")])
     agent = agent_of(
@@ -180,6 +201,72 @@ async def test_deny_rules_for_commands_hold_in_a_shell(agent_of: Ends) -> None:
     assert [text.partition(":")[0] for text in results(agent)[1:]] == 2 * ["Not allowed, not run"]
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [
+        [send("git push", "ctrl+j")],
+        [send("git push", "ctrl+o")],
+        [send("x", "ctrl+c", *"git pu"), send("sh", "enter")],
+        [send(f"git push{' ' * 5000}"), send("", "enter")],
+        [send("sleep 0.3", "enter", rest=0), send("git push", "enter")],
+    ],
+    ids=["line feed", "readline's own", "begun again", "a long line", "typed ahead"],
+)
+async def test_deny_rules_hold_however_a_shell_gets_its_line(
+    agent_of: Ends, sent: list[dict[str, Any]]
+) -> None:
+    policy = Policy.of(deny=["run_command(git push*)"])
+    person = Person([YES, *[YES] * len(sent)])
+    agent = agent_of(
+        start("bash --norc", until=["# ", "$ "]), *sent, approver=person, policy=policy
+    )
+    await events_of(agent, "go")
+    assert results(agent)[-1].startswith("Not allowed, not run: Denied by the rule")
+
+
+async def test_a_line_that_keys_have_edited_asks_where_a_rule_may_forbid_it(agent_of: Ends) -> None:
+    policy = Policy.of(deny=["run_command(git push*)"])
+    person = Person([YES, Answer("session"), Answer("no"), Answer("no")])
+    agent = agent_of(
+        start("bash --norc", until=["# ", "$ "]),
+        send("true", "enter"),
+        send("gti push", "home", "right", "ctrl+t", "enter"),
+        send("", "up", "enter"),
+        approver=person,
+        policy=policy,
+    )
+    await events_of(agent, "go")
+    why = "Can't tell whether the rule run_command(git push*) forbids this: keys edit the line"
+    asked = person.asked[2:]
+    assert [one.reason.partition(", so")[0] for _, one in asked] == [why, why]
+    assert all(one.once for _, one in asked)
+
+
+async def test_a_yes_for_the_session_covers_no_line_that_keys_have_edited(agent_of: Ends) -> None:
+    person = Person([YES, Answer("session"), Answer("no")])
+    agent = agent_of(
+        start("bash --norc", until=["# ", "$ "]),
+        send("ls", "enter"),
+        send("git pus", "x", "backspace", "h", "enter"),
+        approver=person,
+    )
+    await events_of(agent, "go")
+    assert person.asked[2][1].reason == "Keys edit the line, so only the shell knows it."
+
+
+async def test_keys_for_a_program_that_is_no_shell_are_no_lines(agent_of: Ends) -> None:
+    person = Person([YES, Answer("session")])
+    agent = agent_of(
+        start("bash --norc -c 'cat; true'"),
+        send("", "enter"),
+        send("git push", "up", "enter"),
+        approver=person,
+    )
+    await events_of(agent, "go")
+    assert len(person.asked) == 2
+    assert "git push" in results(agent)[-1]
+
+
 async def test_plan_mode_starts_and_types_nothing(agent_of: Ends) -> None:
     agent = agent_of(start(CAT), mode="plan", approver=Person())
     await events_of(agent, "go")
@@ -198,13 +285,26 @@ async def test_a_secret_goes_to_the_program_and_nowhere_else(agent_of: Ends) -> 
     person = Person([YES], secret=SECRET)
     agent = agent_of(start(GETPASS, until=["characters"]), approver=person)
     shown = await events_of(agent, "go")
-    assert person.secrets == [SecretQuestion("job-1", GETPASS, "Password:")]
+    assert person.secrets == [SecretQuestion("job-1", GETPASS, "Password:", "python3")]
     assert f"{len(SECRET)} characters" in results(agent)[0]
     assert SECRET not in everything(agent, shown)
     assert bytes(person.given[0].data).strip(b"\0") == b""
     (answered,) = (one for one in shown if isinstance(one, QuestionAnswered))
     assert answered.answers[0]["chosen"] == ["answered, and shown to nobody"]
     assert recorded_secrets(agent) == [{"prompt": "Password:", "answer": "answered"}]
+
+
+async def test_a_question_for_a_secret_names_what_asks_and_what_the_model_typed(
+    agent_of: Ends,
+) -> None:
+    """A shell that the model typed into can show any question."""
+    person = Person([YES, YES], secret=SECRET)
+    asks = "read -sp '[sudo] password for ann: ' x"
+    agent = agent_of(start("bash --norc", until=["# ", "$ "]), send(asks, "enter"), approver=person)
+    await events_of(agent, "go")
+    (question,) = person.secrets
+    assert question.prompt.endswith("[sudo] password for ann:")
+    assert question.asker == f"bash reads it. The model typed last: {asks}"
 
 
 async def test_the_model_types_no_secret_and_hears_why(agent_of: Ends) -> None:
@@ -319,7 +419,7 @@ async def test_a_confined_terminal_has_its_walls_and_asks_for_no_input(
     )
     if not await confinement.levels():
         pytest.skip(confinement.reason)
-    person = Person([Answer("once")])
+    person = Person([Answer("once"), Answer("no")])
     outside = tmp_path / "outside"
     agent = agent_of(
         start("bash --norc -i", until=["# ", "$ "]),
@@ -327,14 +427,15 @@ async def test_a_confined_terminal_has_its_walls_and_asks_for_no_input(
         send("read -s x </dev/tty", "enter"),
         send("", "ctrl+c", until=["# ", "$ "]),
         send("sleep 60", "enter", rest=0.2),
+        send("git push", "enter"),
         send("", "ctrl+c", until=["# ", "$ "]),
         approver=person,
         confinement=confinement,
     )
     await events_of(agent, "go")
-    assert len(person.asked) == 1
+    assert [call.command for call, _ in person.asked[1:]] == ["git push"]  # typed ahead
     assert (root / "in").exists()
     assert not outside.exists()
-    _, _, secret, _, _, interrupted = results(agent)
+    _, _, secret, _, _, _, interrupted = results(agent)
     assert "waits for a secret" in secret
     assert "running bash" in interrupted

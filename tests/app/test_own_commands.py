@@ -11,7 +11,9 @@ import pytest
 from tests.app.test_conversation import Recorder, opened, until
 from tests.support.world import World
 from tui.app.conversation import Conversation
+from tui.app.options.arguments import Options
 from tui.app.router import route
+from tui.core.partly_typed import PartlyTyped
 from tui.core.paths import folders
 from tui.plain.input_loop import complete
 from tui.provider.base import ModelInfo
@@ -139,3 +141,19 @@ async def test_skills_are_listed_with_what_is_wrong(
         "Not used: ~/.claude/skills/empty: There is no SKILL.md.",
         "This session began without skills; /reload offers them to the model.",
     ]
+
+
+@pytest.mark.parametrize("command", ["/every 10m", "/loop 10m", "/bg"])
+@pytest.mark.parametrize("pasted", ["/elevated on\nfix it", "/verbose /elevated go", "/deploy now"])
+async def test_a_pasted_command_is_not_handed_to_another_process_as_typed(
+    world: World,
+    conversation: Conversation,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    pasted: str,
+) -> None:
+    """The other process is given text, and would switch on what nobody has typed."""
+    monkeypatch.setattr("tui.app.background.start", None)
+    world.background_options, typed = Options(), len(command) + 1
+    await route(conversation, PartlyTyped(f"{command} {pasted}", typed))
+    await until(lambda: any("was pasted" in line for line in said(conversation)))

@@ -59,10 +59,12 @@ async def test_a_secret_is_asked_for_without_being_said_again(
 ) -> None:
     face = FakeFace(answers=deque([typed]))
     asker = Asker(cast("Terminal", face), cast("Person", SimpleNamespace(call=face.bell)))
-    answer = await asker.ask_secret(SecretQuestion("job-2", "sudo true", "[sudo] password: "))
+    question = SecretQuestion("job-2", "sudo true", "[sudo] password: ", "bash", "read -s x")
+    answer = await asker.ask_secret(question)
     assert (None if answer is None else bytes(answer.data)) == expected
     assert face.asked == ["Secret, not shown, or just Enter: "]
     assert "Command: sudo true" in face.said
+    assert "bash reads it. The model typed last: read -s x" in face.said
     assert "It shows: [sudo] password:" in face.said
     assert "hunter2" not in face.text
     assert face.said[-1] == ("Sent to the program." if expected else "Not answered.")

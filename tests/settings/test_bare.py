@@ -106,6 +106,7 @@ def test_lost_rules_make_every_call_ask(home: Folders, work: Path, broken: str) 
     loaded = load(home, work, text)
     assert "*" in loaded.config.permissions.ask
     assert "so every call asks" in reasons(loaded)
+    assert loaded.rules_lost
     with pytest.raises(UsageError, match="deny rules"):
         load(home, work, text, elevated=True)
 

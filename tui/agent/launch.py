@@ -94,6 +94,7 @@ class Launch:
     sandbox, as the configuration says. `texts` go into the system prompt; they and the `own` parts
     come from whoever starts this run. `answers_only`: the model has no tools. `bare`: no files,
     hooks, servers, plugins, skills or checkers that a folder or the person has set up.
+    `rules_lost`: not all of the person's rules could be read, so nothing is elevated.
     """
 
     workspace: Workspace
@@ -115,6 +116,7 @@ class Launch:
     confined: bool = False
     answers_only: bool = False
     bare: bool = False
+    rules_lost: bool = False
 
     def reached(self, **changed: Any) -> Launch:
         """The same with another way to the model: values of `Access` by name."""
@@ -150,10 +152,11 @@ class Launch:
 def policy_of(launch: Launch) -> Policy:
     """The policy that the configuration states."""
     permissions = launch.config.permissions
-    return Policy.of(
+    policy = Policy.of(
         allow=permissions.allow,
         ask=permissions.ask,
         deny=permissions.deny,
         auto_grant=permissions.auto_grant,
         private=(launch.folders.config, launch.folders.data),
     )
+    return replace(policy, lost=launch.rules_lost)

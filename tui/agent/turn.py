@@ -80,6 +80,10 @@ _BLOCK_REFUSED = (
     "The server rejected its own summary of the conversation. Holdfast sends the request again "
     "with the summary's text."
 )
+_NOT_ELEVATED: Final = (
+    "Not elevated: not all of your rules can be read, and a deny rule may be among them. Mend the"
+    " file and start again."
+)
 _HOOK_ERRORS: Final = {
     "rate_limit": "rate_limit",
     "overloaded": "overloaded",
@@ -373,6 +377,10 @@ class TurnRunner:
         False where there was nothing for the model in it.
         """
         shown: list[facts.Fact] = []
+        if prompt.changes.get("elevated") and self.ctx.rules.gate.policy.lost:
+            changes = {name: to for name, to in prompt.changes.items() if name != "elevated"}
+            prompt = replace(prompt, changes=changes)
+            shown.append(facts.Notice(_NOT_ELEVATED))
         if prompt.changes:
             self.directives.apply(prompt.changes, wait=prompt.waits)
             shown.append(facts.DirectivesChanged(**self.directives.now.to_json()))

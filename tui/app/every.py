@@ -22,6 +22,7 @@ from tui.core.clock import Clock, SuspendAwareClock
 from tui.core.dataclass import dataclass, replace
 from tui.core.errors import UsageError
 from tui.core.formatting import moment, money, plural, wait_time
+from tui.core.partly_typed import part_of
 from tui.core.text_cleaning import one_line
 from tui.session.records import EVERY
 
@@ -269,6 +270,8 @@ _GONE: Final = "gone"
 
 async def every(conversation: Conversation, argument: str) -> None:
     """/every: offer to repeat a prompt in the background; show or end what this session repeats."""
+    from tui.app import router  # noqa: PLC0415 - it knows this module
+
     say, repetition = conversation.frontend.say, conversation.repetition
     if argument == "stop":
         if repetition is None:
@@ -280,6 +283,7 @@ async def every(conversation: Conversation, argument: str) -> None:
         conversation.frontend.report(repetition.report if repetition else _planned(conversation))
         return
     wish = read_repetition(argument)
+    router.require_typed(part_of(argument, wish.prompt, len(argument) - len(wish.prompt)))
     options = conversation.services.background_options()
     if options is None:
         say("Nothing can run in the background here.", "warning")

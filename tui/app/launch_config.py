@@ -106,6 +106,7 @@ def prepare(
             cloud=cloud_of(loaded.config),
         ),
         elevated=options.permissions.yolo,
+        rules_lost=loaded.rules_lost,
         mode=MODES[
             "plan" if options.permissions.plan else options.permissions.permission_mode or "ask"
         ],

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tui.app.commands import find, split, unknown
 from tui.app.commands.table import ELSEWHERE, QUIT_WORDS, SlashCommand
 from tui.core.errors import HoldfastError, UsageError
-from tui.core.partly_typed import PartlyTyped, note_of
+from tui.core.partly_typed import PartlyTyped, count_typed, note_of, part_of
 from tui.settings.user_commands import find as find_own
 
 if TYPE_CHECKING:
     from tui.app.conversation import Conversation, Submitted
     from tui.tools.mcp import McpPrompt, Server
+
+
+_HANDED_OVER: Final = frozenset({"bg", "every"})
+"""Commands whose prompt goes to another process, as text."""
 
 
 async def route(conversation: Conversation, text: str) -> Submitted | None:
@@ -35,6 +39,8 @@ async def route(conversation: Conversation, text: str) -> Submitted | None:
         return await _user_command(conversation, text, name, argument)
     if command.directive:
         return await _directive(conversation, text)
+    if command.name in _HANDED_OVER:
+        argument = part_of(text, argument, len(text.rstrip()) - len(argument))
     await conversation.frontend.run_command(_guarded(conversation, command, argument))
     return None
 
@@ -54,6 +60,21 @@ def refuse_command(text: str) -> None:
             f"/{named[0]} is a command of the program, and only prompts are taken here.",
             hint="Type it in the session (holdfast -c), or put a space before it to send it as "
             "text.",
+        )
+
+
+def require_typed(text: str) -> None:
+    """Raises UsageError for a prompt that is handed to another process, as text alone, and begins
+    with a command or a directive of which a part was pasted: there it would count as typed."""
+    from tui.agent.prompts import parse  # noqa: PLC0415 - the table is read at start-up
+
+    whole = str(text)
+    named = split(whole)
+    begun = named is not None and count_typed(text) < len(f"/{named[0]}")
+    if begun or parse(text).changes != parse(whole).changes:
+        raise UsageError(
+            "The prompt begins with a command that was pasted, and only a typed one counts.",
+            hint="Type the command, then paste the rest.",
         )
 
 
@@ -191,7 +212,10 @@ async def _user_command(
         return conversation.submit(text)
     name = name.lower()
     if name in ELSEWHERE:
-        return await route(conversation, f"/{ELSEWHERE[name]} {argument}".rstrip())
+        named = f"/{ELSEWHERE[name]} {argument}".rstrip()
+        pasted = len(text) - count_typed(text)
+        typed = max(0, len(named) - pasted)
+        return await route(conversation, PartlyTyped(named, typed) if pasted else named)
     what, hint = unknown(name, tuple(own_commands))
     conversation.frontend.say(what, "warning", hint=hint)
     return "refused"

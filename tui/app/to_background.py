@@ -27,6 +27,9 @@ async def bg(conversation: Conversation, prompt: str) -> None:
         say("Nothing can run in the background here.", "warning")
         return
     if prompt:
+        from tui.app.router import require_typed  # noqa: PLC0415 - it knows this module
+
+        require_typed(prompt)
         start = background.start
         one = await asyncio.to_thread(start, services.folders, replace(options, prompt=prompt))
         started, attach = background.started_words(one)

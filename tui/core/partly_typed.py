@@ -25,6 +25,12 @@ def count_typed(text: str) -> int:
     return text.typed if isinstance(text, PartlyTyped) else len(text)
 
 
+def part_of(text: str, part: str, start: int) -> str:
+    """Return a part of a text that begins at `start`, with how much of it was typed."""
+    typed = count_typed(text) - start
+    return part if typed >= len(part) else PartlyTyped(part, max(0, typed))
+
+
 def note_of(text: str) -> str:
     """Return what comes after `# ` in a line that was typed: a note to keep. A paste is none."""
     if not text.startswith("# ") or count_typed(text) < len(text) or "\n" in text.strip():

@@ -106,11 +106,22 @@ def padded(questions: Sequence[UserQuestion], given: UserAnswers) -> tuple[UserA
 @dataclass(frozen=True, slots=True)
 class SecretQuestion:
     """A program in a terminal reads a line that it doesn't show, such as a password. `terminal` is
-    the terminal's job, `command` what runs in it, `prompt` the line of the screen that asks."""
+    the terminal's job, `command` what was started in it, `prompt` the line of the screen that asks,
+    `program` the name of the one that reads, "" if it isn't known, and `typed` what the model typed
+    last, which may have started it."""
 
     terminal: str
     command: str
     prompt: str
+    program: str = ""
+    typed: str = ""
+
+    @property
+    def asker(self) -> str:
+        """The program that reads, and how it came there, for the person who decides about it."""
+        reads = f"{self.program} reads it." if self.program else ""
+        typed = f"The model typed last: {self.typed}" if self.typed else ""
+        return " ".join(filter(None, (reads, typed)))
 
 
 @dataclass(slots=True)

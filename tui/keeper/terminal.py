@@ -211,6 +211,16 @@ class TerminalKeeper(Keeper):
         except OSError:
             return ""
 
+    def _programs(self) -> list[list[str]]:
+        """The programs whose terminal this is: the name of each, then its first words."""
+        found: list[list[str]] = []
+        for process in self._members()[:200]:
+            name, words = f"/proc/{process}/comm", f"/proc/{process}/cmdline"
+            with suppress(OSError), open(name, "rb") as comm, open(words, "rb") as line:  # noqa: PTH123 - as above
+                each = (comm.read().strip(), *line.read(1000).split(b"\0"))
+                found.append([word.decode("utf-8", "replace") for word in each])
+        return found
+
     def _patience(self) -> float | None:
         patience = super()._patience()
         if any(client.follows for client in self._clients.values()):
@@ -331,6 +341,8 @@ class TerminalKeeper(Keeper):
                 _set_size(self._pipe, rows, cols)
                 self._emulator.resize(rows, cols)
                 self._record("r", f"{cols}x{rows}")
+            case "programs":
+                return {"programs": self._programs()}
             case "mark":
                 self._record("m", str(asked.get("text", ""))[:200])
             case _:

@@ -138,7 +138,7 @@ class Gate:
         workspace = self._workspace
         if call.types is not None:
             words = input_to(call.types.terminal)
-            return _Scope(words, Grant(call.tool, subject=words), ())
+            return _Scope(words, Grant(call.tool, subject=words, paths=(call.types.place,)), ())
         if workspace is None:
             return _this_call(call, "this call")
         try:

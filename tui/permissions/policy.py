@@ -71,6 +71,9 @@ _READING_TOOLS = frozenset({"read_file", "grep_search", "edit_file", "apply_patc
 """Tools that show the content of an existing file, in part at least where something fails."""
 _SHOWN_CHARS = 60
 _IN_SESSION = "You allowed this for this session."
+_EDITED = "keys edit the line, so only the shell knows it"
+_COMMAND_TOOLS = ("terminal", COMMANDS)
+_NO_NETWORK = frozenset({Level.READ_ONLY, Level.WORKSPACE})
 _WRITES = frozenset({Level.WORKSPACE, Level.NETWORK})
 _CHANGES_FILES = frozenset({"git", "find", *DESTROYERS, *RECURSIVE})
 """High-risk programs that need nothing but the files of the project."""
@@ -83,7 +86,8 @@ class Policy:
     """The person's rules and the facts by which calls are judged.
 
     `auto_grant` are patterns of folders whose files may be written without a question. `private`
-    are the program's own folders, which no tool reads or writes; the first has its key.
+    are the program's own folders, which no tool reads or writes; the first has its key. `lost`: not
+    all of the person's rules could be read, so nothing is elevated.
     """
 
     allow: tuple[Rule, ...] = ()
@@ -92,6 +96,7 @@ class Policy:
     auto_grant: tuple[str, ...] = ()
     home: Path = field(default_factory=Path.home)
     private: tuple[Path, ...] = ()
+    lost: bool = False
 
     @classmethod
     def of(
@@ -200,6 +205,7 @@ def decide(
     `holds` are the levels that a sandbox confines commands to; none if there is no sandbox. A
     command that would get a level which is not among them gets no walls.
     """
+    elevated = elevated and not policy.lost
     workspace = workspace.widen(elevated or workspace.widened)
     try:
         facts = examine(call, policy, workspace)
@@ -274,14 +280,21 @@ def _typed(
         return answer("allow", "Elevated.", "elevated")
     if unseen := _unseen(facts, policy):
         return answer("ask", *unseen, once=True)
+    if typed.edited:
+        rule = next((rule for rule in policy.deny if any(map(rule.names, _COMMAND_TOOLS))), None)
+        if rule is not None:
+            why = f"Can't tell whether the rule {rule} forbids this: {_EDITED}."
+            return answer("ask", why, str(rule), once=True)
+        if typed.level not in _NO_NETWORK:
+            return answer("ask", f"{_EDITED[0].upper()}{_EDITED[1:]}.", "default", once=True)
     if rule := matching_rule(policy.ask, call, verdict, facts.forms):
         return answer("ask", f"The rule {rule} asks. {_reason(facts)}", str(rule), once=True)
     if risk == "high-risk":
         return answer("ask", _reason(facts), "default", once=True)
     if confined:
         return answer("allow", f"Stays behind the walls of {typed.terminal}.", "sandbox")
-    words = input_to(typed.terminal)
-    if any(grant.tool == call.tool and grant.subject == words for grant in grants):
+    this = call.tool, input_to(typed.terminal), (typed.place,)
+    if any((grant.tool, grant.subject, grant.paths) == this for grant in grants):
         return answer("allow", _IN_SESSION, "session")
     why = f"Nothing confines {typed.terminal}: input there can do all that you can do."
     return answer("ask", why, "default")

@@ -211,9 +211,11 @@ class Asker:
             self.terminal.say(
                 f"Question: a program asks for a secret in {spoken(question.terminal)}.",
                 *_named("Command", decided_about(question.command)),
+                *([" ".join(decided_about(question.asker))] if question.asker else []),
                 *([f"It shows: {prompt}"] if prompt else []),
-                "Only the program gets it: the model doesn't see it and nothing saves it, but check"
-                " the command. /jobs stop ends the program.",
+                "Only the program gets it; Holdfast saves it nowhere. A program that prints it"
+                " shows it to the model, so check what asks: the model may have written it. /jobs"
+                " stop ends the program.",
             )
             typed = await self.terminal.answer("Secret, not shown, or just Enter: ", hidden=True)
             if not typed:

@@ -121,7 +121,8 @@ def load(
     kind = loaded.config.provider.kind
     if kind != layers.DIRECT:
         loaded = layers.with_regional_prices(layers.merge(in_order(kind), tuple(ignored)), env)
-    return replace(loaded, profile=profile, profiles=tuple(own.profiles))
+    named = tuple(own.profiles)
+    return replace(loaded, profile=profile, profiles=named, rules_lost=_WALLS in walls)
 
 
 def salvage(file: Path) -> Salvaged:

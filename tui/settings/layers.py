@@ -82,6 +82,8 @@ class LoadedSettings:
     layers: tuple[SettingsLayer, ...] = ()
     profile: Profile = Profile()
     profiles: tuple[str, ...] = ()
+    rules_lost: bool = False
+    """True if not all of the person's rules could be read."""
 
     @property
     def foreign_server(self) -> bool:

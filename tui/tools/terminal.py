@@ -338,7 +338,13 @@ class _TerminalCall:
         screen = self.terminal.screen
         rows = screen.text.split("\n")
         prompt = rows[screen.cursor[0]] if screen.cursor[0] < len(rows) else ""
-        question = SecretQuestion(self.job.id, self.job.command, prompt.strip())
+        question = SecretQuestion(
+            self.job.id,
+            self.job.command,
+            prompt.strip(),
+            self.terminal.program,
+            readable(self.terminal.line),
+        )
         asking = asyncio.ensure_future(self.ctx.host.ask_secret(question))
         asked = {"prompt": question.prompt, "answer": "not answered"}
         self.secrets.append(asked)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import socket
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
-from tui.core.messages import object_of, string_of
+from tui.core.messages import list_of, object_of, string_of
 from tui.core.terminal_screen import TerminalScreen
 from tui.keeper import folder as names
 from tui.keeper.command import note
@@ -31,7 +32,9 @@ the program doesn't read its input, it doesn't read a secret any more, or it has
 
 _LINE_BYTES: Final = 8 * 1024**2
 """Bytes of an answer: a screen of the largest size, each cell in a color of its own."""
-_UNREAD_CHARS: Final = 4096
+_UNREAD_CHARS: Final = 64 * 1024
+_LINE_ENDS: Final = re.compile(r"[\r\n\x0f]")
+"""The keys with which a shell takes a line: Enter, Ctrl+J, and Ctrl+O of readline."""
 _LARGE_BYTES: Final = 64 * 1024
 _CONNECT_S: Final = 5.0
 _RETRY_S: Final = 0.2
@@ -57,6 +60,8 @@ class TerminalLink:
         self.program = ""
         self.ended = False
         self.typed = False
+        self.line = ""
+        """The last line that the model typed."""
         self.modes: Mapping[str, bool] = {}
         self.seen_lines = 0
         """Number of the lines that have left at the top, of which the model knows."""
@@ -91,8 +96,14 @@ class TerminalLink:
         """Return the lines that the program would have read once it gets this input from the
         model; "" while there is no whole one. What keys change about them isn't known."""
         text = f"{self._unread}{data}".replace("\x1b[200~", "").replace("\x1b[201~", "")
-        lines = text.rpartition("\r")[0]
-        return "\n".join(filter(str.strip, lines.split("\r")))
+        return "\n".join(filter(str.strip, _LINE_ENDS.split(text)[:-1]))
+
+    async def programs(self) -> list[list[str]]:
+        """The programs whose terminal this is, whichever has it now: the name of each, then the
+        words that started it."""
+        answer = {} if self.ended else await self._ask({"do": "programs"}) or {}
+        listed = (list_of(one) for one in list_of(answer.get("programs")))
+        return [[string_of(word) for word in words] for words in listed if words]
 
     def watch(self, watcher: TerminalWatcher) -> None:
         """Let somebody hear of changes; `screen` follows from now on."""
@@ -119,8 +130,11 @@ class TerminalLink:
             self.typed = True
         answer = await self._ask({"do": "type", "by": by}, data)
         if by == "model":
-            text = f"{self._unread}{data.decode()}".rpartition("\r")[2]
-            self._unread = "" if "\x03" in text else text[-_UNREAD_CHARS:]
+            if answer and not answer.get("refused"):
+                self.line = self.line_with(data.decode()) or self.line
+            text = _LINE_ENDS.split(f"{self._unread}{data.decode()}")[-1].rpartition("\x03")[2]
+            cut = len(text) > _UNREAD_CHARS
+            self._unread = f"{text[:_UNREAD_CHARS]}\0" if cut else text
         if answer is None:
             return "ended"
         return cast("Refusal", "full" if "error" in answer else string_of(answer.get("refused")))

@@ -218,6 +218,16 @@ async def test_enter_sends_the_prompt_to_the_owner() -> None:
         await shown(app, pilot, "and the tests")
 
 
+async def test_a_pasted_directive_is_not_sent_to_the_owner_as_typed() -> None:
+    async with attached(prompt(1, "do it")) as (app, pilot, channel):
+        app.post_message(events.Paste("/elevated on go"))
+        await until(pilot, lambda: "go" in app.watching.prompt.text)
+        await pilot.press("enter")
+        await shown(app, pilot, "The prompt begins with a command that was pasted")
+        assert app.watching.prompt.text == "/elevated on go"
+        assert not channel.sent_of(SendPrompt)
+
+
 async def test_a_refused_prompt_is_typed_again_with_the_reason() -> None:
     async with attached(prompt(1, "do it")) as (app, pilot, channel):
         await say(pilot, "/model")

@@ -209,7 +209,9 @@ async def test_input_that_the_program_does_not_take_is_said(tmp_path: Path) -> N
         await until(pilot, lambda: "doesn't read its input" in shown(app, "keys"))
 
 
-QUESTION = SecretQuestion("job-1", "sudo true", "[sudo] password for ann: ")
+QUESTION = SecretQuestion(
+    "job-1", "bash", "[sudo] password for ann: ", "bash", "sudo() { read -s x; }"
+)
 
 
 async def asked(app: HoldfastApp, pilot: Pilot[None]) -> asyncio.Task[SecretAnswer | None]:
@@ -229,7 +231,7 @@ async def test_a_secret_is_typed_masked_and_goes_nowhere_else(tmp_path: Path) ->
         text = app.export_screenshot().replace("&#160;", " ")
         assert "hunter2" not in text
         assert "[sudo] password for ann:" in text
-        assert "sudo true" in text
+        assert "bash reads it. The model typed last: sudo() { read -s x; }" in text
         await pilot.press("ctrl+a", "shift+end", "ctrl+x")
         assert (app.clipboard, field.value) == ("", "hunter2Geheim")
         await pilot.press("enter")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from tui.agent.agent_context import AgentContext
@@ -11,7 +12,10 @@ from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Call, TypedInput
 from tui.tools.base import Params
 from tui.tools.terminal import TerminalParams, input_of, readable
+from tui.tools.terminal_link import TerminalLink
 
+_OTHER_KEYS: Final = re.compile(r"[^\n\x20-\x7e\x80-\U0010ffff]")
+_ONE_LINE: Final = re.compile(r"-[A-Za-z]*c[A-Za-z]*")
 _SHELLS: Final = frozenset({"bash", "sh", "dash", "zsh", "ksh", "fish", "ash", "busybox"})
 
 
@@ -26,7 +30,23 @@ async def with_input(ctx: AgentContext, call: Call, params: Params) -> Call:
     await job.terminal.refresh()  # another program may have it by now
     data = input_of(params, job.terminal)
     level = string_of(job.kept.call.get("walls"))
-    typed = TypedInput(job.id, Level(level) if level else Level.OUTSIDE)
-    line = job.terminal.line_with(data) if job.terminal.program in _SHELLS else ""
+    typed = TypedInput(job.id, Level(level) if level else Level.OUTSIDE, str(job.path))
+    line = job.terminal.line_with(data)
+    if line and not await _may_reach_a_shell(job.terminal):
+        line = ""
+    typed = replace(typed, edited=_OTHER_KEYS.search(line) is not None)
     subject = f"{job.id} ← {readable(data).rstrip()}"
     return replace(call, subject=subject, command=line or None, types=typed)
+
+
+async def _may_reach_a_shell(terminal: TerminalLink) -> bool:
+    """True if a shell has the terminal, or reads what the program that has it leaves unread."""
+    if programs := await terminal.programs():
+        return any(_takes_lines(*words) for words in programs)
+    return terminal.program in _SHELLS
+
+
+def _takes_lines(name: str, *words: str) -> bool:
+    """True for a shell that was not started for one command line (`-c`)."""
+    called = words[0].rpartition("/")[2].lstrip("-") if words else ""
+    return not _SHELLS.isdisjoint({name, called}) and not any(map(_ONE_LINE.fullmatch, words[1:]))

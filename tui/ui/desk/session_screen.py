@@ -26,6 +26,7 @@ from tui.app.door.lines import (
 )
 from tui.core import facts
 from tui.core.clock import Clock
+from tui.core.errors import UsageError
 from tui.core.facts import Fact
 from tui.core.formatting import moment_of, plural
 from tui.core.gc_pause import gc_pause
@@ -490,6 +491,13 @@ class SessionScreen(ChatScreen):
         text = str(event.text)
         if why := self._refusal(text):
             self.notice.say(why, "warning", hint=self._how_to_take_over)
+            return
+        from tui.app.router import require_typed  # noqa: PLC0415 - for what is sent
+
+        try:
+            require_typed(event.text)
+        except UsageError as error:
+            self.notice.say(error.message, "warning", hint=error.hint)
             return
         event.prompt.accept(event.text)
         if not self._does_here(text):

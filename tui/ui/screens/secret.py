@@ -29,8 +29,8 @@ SecretOutcome: TypeAlias = SecretAnswer | Literal["stop"]
 
 ONE_LINE: Final = "A secret is one line: this has more."
 ABOUT: Final = (
-    "Only this program gets it. The model doesn't see what you type and nothing saves it, but what"
-    " the program does with it is the program's affair: check the command."
+    "Only this program gets it; Holdfast saves it nowhere. A program that prints it shows it to the"
+    " model, so check what asks: the model may have written it."
 )
 
 
@@ -94,6 +94,8 @@ class SecretModal(Dialog[SecretOutcome], AnswerPlace):
         with self.framed(Vertical(), title, *keys):
             with AskedAbout(id="asked"):
                 yield Static(Content(one_line(visible(asks.command))), classes="text", markup=False)
+                if asker := one_line(visible(asks.asker)):
+                    yield Static(Content(asker), classes="text", markup=False)
                 prompt = one_line(visible(asks.prompt)).strip()
                 yield Static(prompt or "(it shows no question)", id="prompt", markup=False)
             with Vertical(id="row"):
