@@ -29,8 +29,8 @@ SecretOutcome: TypeAlias = SecretAnswer | Literal["stop"]
 
 ONE_LINE: Final = "A secret is one line: this has more."
 ABOUT: Final = (
-    "Only this program gets it. The model doesn't see what you type and nothing saves it, but what"
-    " the program does with it is the program's affair: check the command."
+    "Only this program gets it: the model doesn't see it, and nothing saves it. What the program"
+    " does with it is up to the program, so check the command."
 )
 
 
@@ -40,7 +40,8 @@ class SecretField(TextField):
     cursor_blink = reactive(False, init=False)
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(password=True, id=id)
+        # Focus selects nothing: the next key would replace the text, and dots don't show that.
+        super().__init__(password=True, id=id, select_on_focus=False)
 
     def on_paste(self, event: events.Paste) -> None:
         event.stop()
