@@ -377,11 +377,12 @@ class GoalRunner:
             why = f"{model.id} was asked, and its answer was no judgment: {one_line(text)}"
             return GoalVerdict("checked", why[:WHY_CHARS], idle=not worked, **judged)
         why = one_line(known[2])[:WHY_CHARS]
+        sentence = f"{why[:1].upper()}{why[1:]}"
         match known[1]:
             case "MET":
-                return GoalVerdict("met", why, **judged)
+                return GoalVerdict("met", sentence, **judged)
             case "NOT MET":
-                return GoalVerdict("checked", why, idle=not worked, **judged)
+                return GoalVerdict("checked", sentence, idle=not worked, **judged)
             case _:
                 return GoalVerdict("blocked", f"the judge says it can't be met: {why}", **judged)
 
