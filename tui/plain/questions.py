@@ -212,7 +212,7 @@ class Asker:
                 f"Question: a program asks for a secret in {spoken(question.terminal)}.",
                 *_named("Command", decided_about(question.command)),
                 *([f"It shows: {prompt}"] if prompt else []),
-                "Only the program gets it: the model doesn't see it and nothing saves it, but check"
+                "Only this program gets it: the model doesn't see it, and nothing saves it. Check"
                 " the command. /jobs stop ends the program.",
             )
             typed = await self.terminal.answer("Secret, not shown, or just Enter: ", hidden=True)

@@ -65,7 +65,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("reload", "reload changed instructions and tools", "commands.context"),
     _command("context", "see the context item by item; hide and pin"),
     _command("recall [WORDS|ADDRESS]", "find what is no longer in the context", "commands.recall"),
-    _command("btw [QUESTION]", "ask on the side; the work goes on", "commands.btw", "side"),
+    _command("btw [QUESTION]", "ask on the side; the work continues", "commands.btw", "side"),
     _command("prune", "leave out old tool results now", "commands.context"),
     _command("pin", "pin/unpin the selected tool result"),
     _command("memory [save|NOTE]", "edit MEMORY.md, or save to it", "commands.context"),
@@ -78,7 +78,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("output [%]", "show, hide or resize the output pane"),
     _command("diff", "files changed in this session"),
     _command("why FILE[:LINES]", "which prompt wrote a line, at what price", "commands.why"),
-    _command("goal [TEXT|continue|stop]", "work on until a check passes", "commands.goal"),
+    _command("goal [TEXT|continue|stop]", "keep working until a check passes", "commands.goal"),
     _command("every [TIME PROMPT|stop]", "repeat a prompt in the background", "every"),
     _command("bg [PROMPT]", "work on in the background, or start there", "to_background"),
     _command(
