@@ -136,7 +136,7 @@ class Repetition:
         self._cost_before = self._cost()
 
     def stop(self) -> None:
-        """Repeat it no more; a run that has begun goes on to its end."""
+        """Repeat it no more; a running prompt finishes first."""
         self._stopped = True
         self.wake.set()
 

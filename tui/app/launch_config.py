@@ -278,7 +278,7 @@ def _ignored(settings: Sequence[IgnoredSetting]) -> tuple[str, ...]:
     for one in settings:
         by_reason.setdefault((one.file, one.reason), []).append(one.key)
     return tuple(
-        f"{shorten(file)}: not applied, because {reason}: {', '.join(keys)}."
+        f"{shorten(file)}: {', '.join(keys)}: not applied, because {reason}."
         for (file, reason), keys in by_reason.items()
     )
 

@@ -105,7 +105,7 @@ class SentDiff:
 
 @dataclass(slots=True)
 class Review:
-    """What came of a review; `findings` are those of the model, each with its place."""
+    """The result of a review; `findings` are those of the model, each with its place."""
 
     change: GitChange
     shown: SentDiff

@@ -2,7 +2,7 @@
 
 What is typed here is in the field and in the answer, and nowhere else: it can't be copied or cut,
 no draft or history gets it, and it is never drawn. Therefore the field has the keyboard at once.
-Only someone who was typing a prompt when it opened goes on with that until they pause.
+Only someone who was typing a prompt when it opened continues there until they pause.
 """
 
 from __future__ import annotations

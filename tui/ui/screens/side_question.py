@@ -1,4 +1,4 @@
-"""Side questions (/btw): a conversation beside the conversation, in a box over its lower part.
+"""The dialog for side questions (/btw): a box over the lower part of the conversation.
 
 The agent keeps working behind it; its own questions open above it, with their own keys. Each
 answer is also in the transcript, folded.
