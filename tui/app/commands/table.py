@@ -192,6 +192,7 @@ INSTEAD: dict[str, str] = {
     "import": "F3 lists other agents' sessions; holdfast import-settings takes over settings.",
     "mention": "Type @ and part of the file's name.",
     "output-style": "Set output_style: /config output_style.",
+    "profile": "Start with --profile NAME; /login changes its key, /status shows it.",
     "plugin": _PLUGINS, "plugins": _PLUGINS,
     "presets": "Write commands of your own: /help commands.",
     "raw": "Select text with Shift+arrows or the mouse, or use /copy.",
