@@ -114,7 +114,7 @@ async def test_what_was_sent_only_grows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "ended", "why"),
     [
-        ("MET: the file is there", "met", "the file is there"),
+        ("MET: the file is there", "met", "The file is there"),
         ("IMPOSSIBLE: no such file can be", "blocked", "it can't be met: no such file"),
     ],
 )
@@ -132,7 +132,7 @@ async def test_without_a_command_a_model_judges(
     assert "Make it." in text_of(judged.messages[0]["content"])
     told = text_of(provider.requests[2].messages[-1]["content"])
     assert "nobody typed it" in told
-    assert "no file" in told
+    assert "isn't met: No file" in told
     record = [r for r in agent.session.records if r.type == "goal"][-1]
     assert record.data["model"] == "test-model"
     assert record.data["usage"]["output_tokens"] > 0

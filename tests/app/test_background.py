@@ -66,8 +66,9 @@ def test_what_is_saved_is_found_by_the_start_of_its_id(home: Folders) -> None:
         background.find(home, "ab", NOW)
     with pytest.raises(SessionError, match="Which one"):
         background.find(home, None, NOW)
-    with pytest.raises(SessionError, match="No session x"):
+    with pytest.raises(SessionError, match="No session x") as caught:
         background.find(home, "x", NOW)
+    assert "-r x" not in caught.value.hint, "that would find nothing either"
     folder = background.folder_of(home)
     assert folder.stat().st_mode & 0o777 == 0o700
 

@@ -12,7 +12,8 @@ import pytest
 from tests.support.clock import PATIENCE_S, FakeClock
 from tui.app import Conversation
 from tui.app.api import HeadlessConversation
-from tui.app.every import Repetition, read_repetition
+from tui.app.dialog_data import ChoiceQuestion
+from tui.app.every import Repetition, every, read_repetition
 from tui.app.router import route_from_afar
 from tui.session.records import is_prompt
 
@@ -123,7 +124,7 @@ async def test_time_ends_it_before_a_run_that_would_be_too_late(tmp_path: Path) 
         one.pass_(600)
         await one.task
         assert one.repetition.runs == 2
-        assert one.notes[-1] == "No longer repeated: its 15 min are over. 2 runs."
+        assert one.notes[-1] == "No longer repeated: its 15 min are up. 2 runs."
 
 
 async def test_three_failures_in_a_row_end_it(tmp_path: Path) -> None:
@@ -133,3 +134,23 @@ async def test_three_failures_in_a_row_end_it(tmp_path: Path) -> None:
             one.pass_(600)
         await one.task
         assert one.notes[-1].startswith("No longer repeated: it failed 3 times in a row.")
+
+
+async def test_the_question_before_it_names_all_limits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "script.toml"
+    path.write_text('[[turn]]\ntext = "hm"\n')
+    asked: list[str] = []
+    async with Conversation.at(tmp_path, practice_script=path) as conversation:
+
+        async def choose(question: ChoiceQuestion) -> str:
+            asked.append(question.text)
+            return ""
+
+        monkeypatch.setattr(conversation.frontend, "choose", choose)
+        monkeypatch.setattr(conversation.services, "background_options", object)
+        await every(conversation, "--rounds 3 10m look")
+        await every(conversation, "--usd 0 10m look")
+    assert "Every 10 min, up to 3 runs, $5.00, 24 h, in a background" in asked[0]
+    assert "Every 10 min, up to 24 h, in a background" in asked[1]

@@ -75,8 +75,9 @@ def test_a_repetition_takes_limits_on_both_sides() -> None:
     assert repeat_wish("/loop is no command") is None
     with pytest.raises(UsageError):
         check_prompt("/every 10m /goal")
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError) as caught:
         refuse_command("/every 10m x")
+    assert 'holdfast --bg "/every …"' in caught.value.hint
 
 
 def script(folder: Path) -> Path:

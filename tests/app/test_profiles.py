@@ -296,7 +296,8 @@ def test_print_mode_says_what_is_wrong(
     monkeypatch.setenv("ANTHROPIC_API_KEY", HOME)
     monkeypatch.setattr("tui.cli.print_mode.standard_input", str)
     assert main(["-p", "x", "--profile", "wrok"]) == 2
-    assert "there is no profile wrok.\nDid you mean work?" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.endswith("there is no profile wrok.\nDid you mean work?\n"), "--bare is no help"
     assert main(["-p", "x", "--profile", "work"]) == 3
     said = capsys.readouterr().err
     assert "Profile work has no key for api.anthropic.com." in said

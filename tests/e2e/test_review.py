@@ -133,7 +133,7 @@ def test_nothing_that_changed_asks_no_model(holdfast: Program, reviewed: Any, ch
 def test_errors_are_exit_code_2_and_data(
     holdfast: Program, reviewed: Any, env: dict[str, str], tmp_path: Path
 ) -> None:
-    reviewed({"text": "I found nothing."}, {"text": "Really."})
+    reviewed(*({"text": "I found nothing."}, {"text": "Really."}) * 2)
     missing = json.loads(holdfast("review", "nosuch", "--json", code=2).stdout)
     assert missing["is_error"]
     assert "no branch or commit nosuch" in missing["error"]
@@ -141,6 +141,7 @@ def test_errors_are_exit_code_2_and_data(
     # a model that hands over nothing has not found that there is nothing
     silent = json.loads(holdfast("review", "--json", code=2).stdout)
     assert "no result" in silent["error"]
+    assert "No review since HEAD · $" in holdfast("review", code=2).stdout
     env.pop("ANTHROPIC_API_KEY")
     env.pop("ANTHROPIC_BASE_URL")
     assert "No API key found" in holdfast("review", code=2).stderr

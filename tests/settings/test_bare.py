@@ -132,7 +132,7 @@ def test_lost_redaction_redacts(home: Folders, work: Path) -> None:
 
 def test_a_file_that_cannot_be_read_at_all(home: Folders, work: Path) -> None:
     home.config_file.mkdir()
-    with pytest.raises(ConfigError, match="may name a profile"):
+    with pytest.raises(ConfigError, match="may name the server"):
         load(home, work)
     with pytest.raises(ConfigError, match="may name the server"):
         load(home, work, overrides={"profile": "default"})

@@ -1,11 +1,11 @@
-"""A person's side questions (/btw): asked beside the conversation, of which they are no part.
+"""Asks a person's side questions (/btw), which never become part of the conversation.
 
 The request is the conversation as the server has it, with the question at its end, so that the
 cache holds nearly all of it. The tools stay in it for that reason, and so does `tool_choice`, which
 the cache of the messages depends on, too. But no call runs: the question says so, and a call in the
 answer gets a refusal, once; then the model answers without.
 
-A turn that runs goes on as it was: it neither waits for the answer nor learns of it. The answer is
+A running turn continues unchanged: it neither waits for the answer nor sees it. The answer is
 recorded, by `SideQuestion`, in no request; what it cost is in every sum. It counts for the limits
 on tokens and cost, not for the number of requests of the run.
 """
@@ -66,7 +66,7 @@ class SidePrice:
 
     @property
     def cheap(self) -> bool:
-        """True if it needs no word before: most comes from the cache, or it costs next to
+        """True if it needs no confirmation: most comes from the cache, or it costs next to
         nothing."""
         return 2 * self.cached >= self.tokens or (self.usd is not None and self.usd < LEAST_USD)
 
@@ -80,7 +80,7 @@ class SidePrice:
 
 @dataclass(frozen=True, slots=True)
 class SideText:
-    """What has come of the answer so far, as far as it counts, and whether the model thinks."""
+    """The answer so far, without what doesn't count, and whether the model thinks."""
 
     text: str
     thinks: bool = False
@@ -122,7 +122,7 @@ class SideQuestions:
         return self._task is not None
 
     def price(self, said: Sequence[SideQuestion] = (), question: str = "") -> SidePrice:
-        """Tell what a question would cost now. Raises HoldfastError where none can be asked."""
+        """Return what a question would cost now. Raises HoldfastError where none can be asked."""
         return self._price(self._asked(said, question))
 
     async def ask(

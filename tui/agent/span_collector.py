@@ -1,4 +1,4 @@
-"""Where spans go: the person's own collector, spoken to by OTLP over HTTP. Blocks; for a thread.
+"""Sends spans to the person's own collector, by OTLP over HTTP. Blocks; for a thread.
 
 What `[otel]` leaves open is in the environment's `OTEL_…` variables, under their standard names:
 they count only where the person's own file has switched the sending on.
@@ -63,7 +63,7 @@ class CollectorError(HoldfastError):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What became of spans: the collector has them, up to `rejected`; it refused them; or they can
+    """The outcome for spans: the collector has them, up to `rejected`; it refused them; or they can
     be sent later, not before `wait_s` seconds. `why` is for the person."""
 
     outcome: Literal["taken", "refused", "later"]
@@ -224,7 +224,7 @@ def _server(url: str) -> str:
 
 
 def source_of(settings: OtelSettings, env: Mapping[str, str]) -> SpanSource:
-    """Return what is said of this program in what it sends."""
+    """Return the attributes that describe this program in what it sends."""
     given = {**dict(_pairs(env.get("OTEL_RESOURCE_ATTRIBUTES", ""))), **settings.attributes}
     name = settings.service_name or env.get("OTEL_SERVICE_NAME", "").strip()
     resource: dict[str, AttributeValue] = {key: mask(value)[0] for key, value in given.items()}

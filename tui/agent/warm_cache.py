@@ -1,6 +1,6 @@
-"""Keeping the server's cache over a pause (`cache.keep_warm`), where the price says it pays.
+"""Keeps the server's cache through a pause (`cache.keep_warm`), while that is cheaper.
 
-What a server keeps of a conversation is gone some time after it was last read. So shortly before
+A server drops its cache of a conversation some time after it was last read. So shortly before
 that, a request of one token reads it again, as long as all such requests of the pause together cost
 less than it would to write it once more, and no longer than the setting says. It extends the
 conversation as a side question does, and is no part of it. (`max_tokens: 0` would do the same

@@ -177,7 +177,7 @@ def find(home: Folders, wanted: str | None, now: datetime) -> BackgroundSession:
         raise SessionError(f"Which one? {', '.join(one.id for one in matches)}.", hint=hint)
     if not wanted:
         raise SessionError("No session runs in the background.", hint="Start one with --bg.")
-    hint = f"`holdfast ps` lists them. Any session opens with: holdfast -r {wanted}"
+    hint = "`holdfast ps` lists them, `holdfast sessions list` all sessions of this folder."
     raise SessionError(f"No session {wanted} in the background.", hint=hint)
 
 

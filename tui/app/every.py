@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui.app.conversation import Conversation, Submitted
+    from tui.core.config import EverySettings
 
 LEAST_S: Final = 10.0
 """Seconds of the shortest interval."""
@@ -97,6 +98,23 @@ def read_repetition(argument: str) -> RepeatWish:
     )
 
 
+def with_limits(wish: RepeatWish, limits: EverySettings) -> RepeatWish:
+    """A wish with the configured limits where it names none."""
+    return replace(
+        wish,
+        usd=limits.usd if wish.usd is None else wish.usd,
+        seconds=3600.0 * limits.hours if wish.seconds is None else wish.seconds,
+    )
+
+
+def limits_of(wish: RepeatWish, *, priced: bool = True) -> str:
+    """When a repetition ends, in words; `priced`: its cost is known."""
+    runs = [] if wish.runs is None else [plural(wish.runs, "run")]
+    usd = [money(wish.usd)] if wish.usd and priced else []
+    time = [] if wish.seconds is None else [wait_time(wish.seconds)]
+    return f"up to {', '.join([*runs, *usd, *time])}"
+
+
 class Repetition:
     """Repeats a prompt in one conversation. `wake` is set when it should look up: somebody stops
     it, or wants the session."""
@@ -108,12 +126,7 @@ class Repetition:
         attached: str = "",
         clock: Clock | None = None,
     ) -> None:
-        limits = conversation.services.settings.now.every
-        self.wish = replace(
-            wish,
-            usd=limits.usd if wish.usd is None else wish.usd,
-            seconds=3600.0 * limits.hours if wish.seconds is None else wish.seconds,
-        )
+        self.wish = with_limits(wish, conversation.services.settings.now.every)
         self.wake = asyncio.Event()
         self.runs = 0
         self._conversation, self._attached = conversation, attached
@@ -124,7 +137,7 @@ class Repetition:
         self._cost_before = self._cost()
 
     def stop(self) -> None:
-        """Repeat it no more; a run that has begun goes on to its end."""
+        """Repeat it no more; a running prompt finishes first."""
         self._stopped = True
         self.wake.set()
 
@@ -205,7 +218,7 @@ class Repetition:
         if wish.usd and spent is not None and spent >= wish.usd:
             return f"it has cost {money(spent)} of {money(wish.usd)}"
         if wish.seconds is not None and passed + wish.interval_s > wish.seconds + 1:
-            return f"its {wait_time(wish.seconds)} are over"
+            return f"its {wait_time(wish.seconds)} are up"
         if self._failures >= FAILURES:
             return f"it failed {FAILURES} times in a row"
         return ""
@@ -244,11 +257,7 @@ class Repetition:
         return f"{before}{moment(now + timedelta(seconds=left), now)}"
 
     def _limits(self) -> str:
-        wish = self.wish
-        runs = [] if wish.runs is None else [plural(wish.runs, "run")]
-        usd = [money(wish.usd)] if wish.usd and self._cost_before is not None else []
-        time = [] if wish.seconds is None else [wait_time(wish.seconds)]
-        return f"up to {', '.join([*runs, *usd, *time])}"
+        return limits_of(self.wish, priced=self._cost_before is not None)
 
     def _cost(self) -> float | None:
         agent = self._conversation.agent
@@ -288,10 +297,11 @@ async def every(conversation: Conversation, argument: str) -> None:
     if options is None:
         say("Nothing can run in the background here.", "warning")
         return
+    wish = with_limits(wish, conversation.services.settings.now.every)
     text = (
-        f"{one_line(wish.prompt)}\n\nEvery {wait_time(wish.interval_s)}, in a session of its own in"
-        " the background. It is repeated while its process runs: /help schedule names what"
-        " survives a restart of the machine."
+        f"{one_line(wish.prompt)}\n\nEvery {wait_time(wish.interval_s)}, {limits_of(wish)}, in a"
+        " background session of its own. A restart of the machine ends it; what survives one:"
+        " /help schedule."
     )
     question = ChoiceQuestion(_TITLE, text, (AnswerOption("s", "Start", "start"),))
     if await conversation.frontend.choose(question) != "start":

@@ -28,7 +28,7 @@ from tui.session.session import Session
 from tui.settings import credentials
 from tui.settings import layers as settings
 from tui.settings.layers import IgnoredSetting, LoadedSettings
-from tui.settings.profiles import Profile
+from tui.settings.profiles import Profile, UnknownProfileError
 from tui.settings.trust import Trust, trust_of
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def read_settings(
             session_profile=session_profile,
         )
     except ConfigError as error:
-        if options.command == "chat":
+        if options.command == "chat" and not isinstance(error, UnknownProfileError):
             error.hint = f"{error.hint} {BARE_HINT}".strip()
         raise
 
@@ -292,7 +292,7 @@ def _ignored(settings: Sequence[IgnoredSetting]) -> tuple[str, ...]:
     for one in settings:
         by_reason.setdefault((one.file, one.reason), []).append(one.key)
     return tuple(
-        f"{shorten(file)}: not applied, because {reason}: {', '.join(keys)}."
+        f"{shorten(file)}: {', '.join(keys)}: not applied, because {reason}."
         for (file, reason), keys in by_reason.items()
     )
 

@@ -56,10 +56,12 @@ def refuse_command(text: str) -> None:
     from tui.agent.prompts import parse  # noqa: PLC0415 - the table is read at start-up
 
     if not parse(text).changes:
+        where = "in the session (holdfast -c)"
+        if command.name == "every":
+            where = f'{where}, or start it in the background: holdfast --bg "/every …"'
         raise UsageError(
             f"/{named[0]} is a command of the program, and only prompts are taken here.",
-            hint="Type it in the session (holdfast -c), or put a space before it to send it as "
-            "text.",
+            hint=f"Type it {where}. A space before it sends it as text.",
         )
 
 

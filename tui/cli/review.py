@@ -105,7 +105,7 @@ class SentDiff:
 
 @dataclass(slots=True)
 class Review:
-    """What came of a review; `findings` are those of the model, each with its place."""
+    """The result of a review; `findings` are those of the model, each with its place."""
 
     change: GitChange
     shown: SentDiff
@@ -283,5 +283,6 @@ def in_words(review: Review) -> str:
     done, counted = review.outcome, plural(len(review.findings), "finding")
     cost = f" · {money(done.cost_usd)}" if done.cost_usd is not None else ""
     session = f" · session {done.session_id}" if done.session_id else ""
-    blocks.append(f"{counted} since {review.change.base}{cost}{session}")
+    came = counted if done.outcome == "done" or review.findings else "No review"
+    blocks.append(f"{came} since {review.change.base}{cost}{session}")
     return "\n\n".join(blocks)

@@ -184,7 +184,7 @@ class Cache(_Section, frozen=True, kw_only=True):
     ] = "auto"
     keep_warm: Annotated[
         NotNegative,
-        "Keep over pauses: Minutes of a pause in which the cache is read again, if it pays.",
+        "Keep through pauses: Minutes for which a pause keeps the cache, while that is cheaper.",
         "0: never",
     ] = 0
 
@@ -413,11 +413,9 @@ class EverySettings(_Section, frozen=True, kw_only=True):
     """The limits of a repeated prompt (/every) that names no others. `usd` 0 is no limit."""
 
     usd: Annotated[
-        Usd, "Money for a repeated prompt: US dollars that its runs may cost; 0: any.", When.NOW
+        Usd, "Money for repeats: US dollars that its runs may cost; 0: any.", When.NOW
     ] = 5.0
-    hours: Annotated[
-        Positive, "Time for a repeated prompt: Hours for which it is repeated.", When.NOW
-    ] = 24
+    hours: Annotated[Positive, "Time for repeats: Hours for which it is repeated.", When.NOW] = 24
 
 
 class DeskSettings(_Section, frozen=True, kw_only=True):
@@ -457,7 +455,7 @@ class OtelSettings(_Section, frozen=True, kw_only=True):
         ": OTEL_SERVICE_NAME, or holdfast",
     ] = ""
     attributes: Annotated[
-        dict[Name, str], "Attributes: More of what is said of every span, such as team = infra."
+        dict[Name, str], "Attributes: Attributes to add to every span, such as team = infra."
     ] = {}
     content: Annotated[
         bool, "Send content: Send prompts, answers, arguments and output, too; keys are masked."
@@ -715,7 +713,7 @@ class ModelKeys(_Section, frozen=True, kw_only=True):
     ] = "claude-sonnet-5-5"
     small_model: Annotated[
         Name,
-        "Model for small jobs: The model for small jobs: titles, and explaining why a task failed.",
+        "Model for small jobs: Writes titles, judges goals, explains why a task failed.",
         When.RUN,
     ] = "claude-haiku-5-5"
     fallback_models: Annotated[

@@ -56,8 +56,8 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class SpanSource:
-    """What is said of the program whose spans they are. `schema` is the address of the conventions
-    that name the attributes."""
+    """The attributes of the program that the spans come from. `schema` is the address of the
+    conventions that name them."""
 
     resource: Attributes
     scope: str

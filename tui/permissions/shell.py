@@ -127,7 +127,7 @@ def read(
         raise TooMuchError
     reader = _Reader(source, cwd, dict(known), most, fed=fed)
     if root.has_error:
-        reader.line.problem = "its syntax can't be read"
+        reader.line.problem = "its syntax is wrong or unknown"
     reader.walk(root)
     reader.line.nodes = root.descendant_count
     # A comment is not continued on the next line: what looks like that is a separate command.
@@ -469,7 +469,7 @@ class _Reader:
             last = self.line.commands.pop()  # the words belong to the last command of a pipeline
             expanded = (word for group in _adjacent(words) for word in self._words(group))
             self._add(replace(last, words=(*last.words, *expanded)))
-            self.line.problem = "its syntax can't be read"
+            self.line.problem = "its syntax is wrong or unknown"
         with self._apart():
             self._download(start)
             for one in redirects:

@@ -31,6 +31,10 @@ OF_PROFILES: Final = ("key_from", "sign_in")
 _LONGEST: Final = 64
 
 
+class UnknownProfileError(ConfigError):
+    """A profile is named that no table has. --bare follows the same names, so it is no help."""
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """The profile in use; `name` is "" for none. `chosen_by` says what named it.
@@ -131,7 +135,7 @@ def chosen(
     )
 
 
-def _unknown(name: str, by: str, profiles: Mapping[str, Table], file: str) -> ConfigError:
+def _unknown(name: str, by: str, profiles: Mapping[str, Table], file: str) -> UnknownProfileError:
     from difflib import get_close_matches  # noqa: PLC0415 - only on error
 
     near = get_close_matches(name, profiles, n=1)
@@ -140,10 +144,10 @@ def _unknown(name: str, by: str, profiles: Mapping[str, Table], file: str) -> Co
     elif profiles:
         hint = f"Available: {', '.join(map(one_line, (*profiles, DEFAULT)))}."
     else:
-        hint = f"{file} has none. Add a table: [profile.{_quoted(name)}]"
+        hint = f"{file} has none: add the table [profile.{_quoted(name)}], or use {DEFAULT}."
     if by == SESSION:
         hint = f"{hint} Or choose another with --profile; {DEFAULT} is none."
-    return ConfigError(by, "", f"there is no profile {one_line(name)}.", hint=hint)
+    return UnknownProfileError(by, "", f"there is no profile {one_line(name)}.", hint=hint)
 
 
 def _quoted(name: str) -> str:

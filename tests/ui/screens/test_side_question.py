@@ -225,6 +225,24 @@ async def test_the_field_is_in_sight_at_every_size(size: tuple[int, int]) -> Non
         assert screen.view.size.height >= 1
 
 
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+async def test_the_foot_names_the_keys_that_do_something_now(size: tuple[int, int]) -> None:
+    async with asking(size=size) as (app, pilot, asked):
+        await until(pilot, lambda: bool(asked.questions))
+        asked.stream("It is line 2.\n\n" * 40)
+        await until(pilot, lambda: "pgup scroll back" in foot(app))
+        asked.end.set()
+        await until(pilot, lambda: "esc close" in foot(app))
+        assert "tab answers" in foot(app)
+        assert "pgup scroll back" in foot(app)
+        await pilot.press("tab")
+        await until(pilot, lambda: "y copy" in foot(app))
+        assert "tab question" in foot(app)
+        assert "enter ask" not in foot(app)
+        await pilot.press("tab")
+        await until(pilot, lambda: "enter ask" in foot(app))
+
+
 async def test_the_last_answer_is_copied() -> None:
     async with asking() as (app, pilot, asked):
         await until(pilot, lambda: bool(asked.questions))

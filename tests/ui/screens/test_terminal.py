@@ -244,6 +244,17 @@ async def test_a_secret_is_typed_masked_and_goes_nowhere_else(tmp_path: Path) ->
         assert "hunter2" not in app.chat.prompt.text
 
 
+async def test_a_secret_continues_where_it_was_when_the_focus_comes_back(tmp_path: Path) -> None:
+    async with running(World(tmp_path), (80, 24)) as (app, pilot):
+        asking = await asked(app, pilot)
+        await app.clock.sleep(1.0)
+        await pilot.press(*"hunt", "tab", *"er", "tab", "shift+tab", "2", "enter")
+        await until(pilot, asking.done)
+        answer = asking.result()
+        assert isinstance(answer, SecretAnswer)
+        assert bytes(answer.data) == b"hunter2"
+
+
 async def test_who_was_typing_a_prompt_goes_on_with_it_until_they_pause(tmp_path: Path) -> None:
     async with running(World(tmp_path), (80, 24)) as (app, pilot):
         await pilot.press(*"wri")

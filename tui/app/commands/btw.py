@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tui.agent.side_questions import SidePrice
     from tui.app.conversation import Conversation
 
-USAGE: Final = "/btw QUESTION asks on the side; the work goes on and learns nothing of it."
+USAGE: Final = "/btw QUESTION asks on the side; the agent keeps working and never sees it."
 
 
 async def btw(conversation: Conversation, question: str) -> None:

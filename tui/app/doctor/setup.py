@@ -25,6 +25,7 @@ from tui.core.workspace import safe_search_path
 from tui.settings import credentials, layers, mcp_json
 from tui.settings.credentials import server_of
 from tui.settings.layers import UNTRUSTED
+from tui.settings.profiles import UnknownProfileError
 from tui.settings.sign_in import SignIn
 from tui.settings.trust import trust_of, trusted_programs
 
@@ -45,7 +46,8 @@ def configuration(what: Subject) -> Iterator[Check]:
     if what.bare:
         yield Check("bare", "ok", BARE)
     if what.broken is not None:
-        meanwhile = "" if what.bare else BARE_HINT
+        helps = not what.bare and not isinstance(what.broken, UnknownProfileError)
+        meanwhile = BARE_HINT if helps else ""
         fix = f"{what.broken.hint} {meanwhile}".strip()
         yield Check("configuration", "fail", what.broken.message, fix)
         return
@@ -65,8 +67,7 @@ def configuration(what: Subject) -> Iterator[Check]:
     if what.profiles:
         by = f", named by {what.profile.chosen_by}" if what.profile.chosen_by else ""
         others = ", ".join(one_line(one) for one in what.profiles if one != what.profile.name)
-        there = f"; there are also {others}" if what.profile.name and others else ""
-        there = f"; there are {others}" if not what.profile.name else there
+        there = f"; others: {others}" if others else ""
         yield Check("profile", "ok", f"{what.profile.shown}{by}{there}")
     model = what.config.model
     fallback = (

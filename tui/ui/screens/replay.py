@@ -133,7 +133,7 @@ class ReplayScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompati
             ("← →", "5 s"),
             ("n N", "step"),
             ("↑ ↓", "speed"),
-            ("c", "copy asciinema command"),
+            ("c", "copy command"),
             ("esc", "back"),
         )
         self._put("keys", in_rows(keys, width - 2, rows=1))

@@ -2,7 +2,7 @@
 
 What is typed here is in the field and in the answer, and nowhere else: it can't be copied or cut,
 no draft or history gets it, and it is never drawn. Therefore the field has the keyboard at once.
-Only someone who was typing a prompt when it opened goes on with that until they pause.
+Only someone who was typing a prompt when it opened continues there until they pause.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class SecretField(TextField):
     cursor_blink = reactive(False, init=False)
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(password=True, id=id)
+        # Focus selects nothing: the next key would replace the text, and dots don't show that.
+        super().__init__(password=True, id=id, select_on_focus=False)
 
     def on_paste(self, event: events.Paste) -> None:
         event.stop()

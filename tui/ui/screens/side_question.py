@@ -1,6 +1,6 @@
-"""Side questions (/btw): a conversation beside the conversation, in a box over its lower part.
+"""The dialog for side questions (/btw): a box over the lower part of the conversation.
 
-What runs goes on behind it; a question of the agent's opens above it, with its own keys. Each
+The agent keeps working behind it; its own questions open above it, with their own keys. Each
 answer is also in the transcript, folded.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from textual import on, work
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -24,7 +24,7 @@ from tui.ui.toolkit.base_app import copy
 from tui.ui.widgets.answer_field import NEW_LINE, AnswerField
 from tui.ui.widgets.conversation.items import AssistantItem, NoticeItem, UserItem
 from tui.ui.widgets.conversation.view import ConversationView
-from tui.ui.widgets.dialog import PAGES, Dialog, Key
+from tui.ui.widgets.dialog import Dialog, Key
 from tui.ui.widgets.keys import SIDE_KEYS, bindings
 
 if TYPE_CHECKING:
@@ -41,7 +41,10 @@ _EDGES: Final = 2
 _SHARE: Final = 70
 _SHARE_SHORT: Final = 90
 """The most of the screen's rows that the box takes, in percent; the second, where there are few."""
-_KEYS: Final[tuple[Key, ...]] = (("enter", "ask"), NEW_LINE, PAGES)
+_ASK_KEYS: Final[tuple[Key, ...]] = (("enter", "ask"), NEW_LINE)
+_BACK: Final[Key] = ("pgup", "scroll back")
+_TO_ANSWERS: Final[Key] = ("tab", "answers")
+_ANSWER_KEYS: Final[tuple[Key, ...]] = (("y", "copy"), ("tab", "question"))
 _END: Final[Key] = ("esc", "close")
 _STOP: Final[Key] = ("esc", "stop")
 
@@ -76,7 +79,7 @@ class SideQuestionScreen(Dialog[None]):
         self._asking = False
 
     def compose(self) -> ComposeResult:
-        with self.framed(Vertical(), "side question", *_KEYS, _END):
+        with self.framed(Vertical(), "side question", *_ASK_KEYS, _END):
             yield ConversationView(id="answers-view")
             yield AnswerField(_ASK)
 
@@ -100,7 +103,7 @@ class SideQuestionScreen(Dialog[None]):
         if self._first:
             self._say(f"Little of it is in the cache: {price.sentence}.", "warning", "Enter asks.")
         else:
-            self._say(f"The work goes on and learns nothing of it. {price.sentence}")
+            self._say(f"The agent keeps working and never sees this. {price.sentence}")
 
     def on_resize(self) -> None:
         super().on_resize()
@@ -134,7 +137,7 @@ class SideQuestionScreen(Dialog[None]):
         """Ask, and show the answer as it comes."""
         self._asking = True
         self.view.append(UserItem(question))
-        self.show_keys(PAGES, _STOP)
+        self._show_keys()
         self.note(f"Waiting: {price.sentence}")
         self._answer(question)
         self._follow()
@@ -166,7 +169,7 @@ class SideQuestionScreen(Dialog[None]):
     def _over(self) -> None:
         self._asking = False
         self.note("")
-        self.show_keys(*_KEYS, _END)
+        self._show_keys()
         if self._streaming is not None:
             self.view.finish(self._streaming)
 
@@ -214,6 +217,21 @@ class SideQuestionScreen(Dialog[None]):
         if view.styles.height is None or view.styles.height.value != rows:
             view.styles.height = rows
             self.call_after_refresh(view.scroll_end, animate=False)
+        self.call_after_refresh(self._show_keys)
+
+    @on(events.DescendantFocus)
+    def _show_keys(self) -> None:
+        """Show the keys that do something now."""
+        if not self.is_attached:
+            return
+        scroll = (_BACK,) if self.view.max_scroll_y > 0 else ()
+        if self._asking:
+            keys: tuple[Key, ...] = (*scroll, _STOP)
+        elif self.view.has_focus:
+            keys = (*_ANSWER_KEYS, *scroll, _END)
+        else:
+            keys = (*_ASK_KEYS, *((_TO_ANSWERS,) if self._said else ()), *scroll, _END)
+        self.show_keys(*keys)
 
     # What the keys do
 

@@ -159,7 +159,10 @@ SCREEN_KEYS = (
     _own("desk", "app.command('desk')", "F7", "desk: all sessions, live"),
     _own("timeline", "app.command('timeline')", "F9", "the session in time"),
     _own(
-        "side_question", "app.command('btw')", "Alt+Q, Ctrl+]", "ask on the side; the work goes on"
+        "side_question",
+        "app.command('btw')",
+        "Alt+Q, Ctrl+]",
+        "ask on the side; the work continues",
     ),
     _own("tasks", "app.command('tasks')", "Ctrl+T", "tasks in this folder"),
     _own("suspend", "app.suspend_process", "", ""),  # explained with the prompt
