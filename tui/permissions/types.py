@@ -42,12 +42,14 @@ HEAD_OF_RULES: Final = "2 allows this until the session ends, 3 saves it for eve
 class TypedInput:
     """Input for a program that runs in a terminal. `level` is that of the walls around it; `place`
     is its recording: a sub-agent's terminal may have the same name. `edited`: other keys than those
-    of characters are in the line for a shell, so that only the shell knows it."""
+    of characters are in the line for a shell, so that only the shell knows it. `began` is the call
+    that would start the terminal now, None if that isn't known."""
 
     terminal: str
     level: Level
     place: str = ""
     edited: bool = False
+    began: Call | None = None
 
 
 @dataclass(frozen=True, slots=True)
