@@ -241,7 +241,7 @@ async def test_a_line_that_keys_have_edited_asks_where_a_rule_may_forbid_it(agen
         policy=policy,
     )
     await events_of(agent, "go")
-    why = "Can't tell whether the rule run_command(git push*) forbids this: keys edit the line"
+    why = "Can't tell whether the rule run_command(git push*) forbids this: keys or earlier input change the line"
     asked = person.asked[2:]
     assert [one.reason.partition(", so")[0] for _, one in asked] == [why, why]
     assert all(one.once for _, one in asked)
@@ -256,7 +256,56 @@ async def test_a_yes_for_the_session_covers_no_line_that_keys_have_edited(agent_
         approver=person,
     )
     await events_of(agent, "go")
-    assert person.asked[2][1].reason == "Keys edit the line, so only the shell knows it."
+    assert (
+        person.asked[2][1].reason
+        == "Keys or earlier input change the line, so only the shell knows it."
+    )
+
+
+@pytest.mark.parametrize(
+    "taken",
+    ["read -n1 x; echo go''t", "python3 -c 'import os,tty; tty.setcbreak(0); print(os.read(0,1))'"],
+    ids=["the shell", "a pager"],
+)
+async def test_a_key_that_something_else_reads_hides_no_line(agent_of: Ends, taken: str) -> None:
+    """As the `q` for a pager, before a line for the shell."""
+    person = Person([YES, Answer("session"), Answer("no"), Answer("no"), Answer("no")])
+    agent = agent_of(
+        start("bash --norc", until=["# ", "$ "]),
+        send("true", "enter"),
+        send(taken, "enter"),
+        send("q", until=["# ", "$ "]),
+        send("git push", "enter"),
+        approver=person,
+    )
+    await events_of(agent, "go")
+    last, decision = person.asked[-1]
+    assert "git push" in last.subject
+    assert decision.once
+    assert results(agent)[-1].startswith("Declined by the user")
+
+
+async def test_a_yes_is_none_to_the_program_that_comes_while_it_is_asked(agent_of: Ends) -> None:
+    class Slow(Person):
+        async def ask(self, call: Call, decision: Decision) -> Answer:
+            if call.types is not None:
+                (job,) = (owned.job for owned in agent.jobs.all)
+                assert job.terminal is not None
+                await job.terminal.type(b"\x04", "person")
+                while "next" not in (await job.terminal.refresh()).text:  # noqa: ASYNC110 - a process
+                    await asyncio.sleep(0.01)
+            return await super().ask(call, decision)
+
+    agent = agent_of(
+        start("sh -c 'echo ready; cat; echo next; cat -u; true'", until=["ready"]),
+        send("yes", "enter"), {"action": "read", "terminal": "job-1"},
+        approver=Slow([YES, YES]),
+    )  # fmt: skip
+    async with asyncio.timeout(30):
+        await events_of(agent, "go")
+    _, refused, after = results(agent)
+    assert "Nothing was typed: the program has changed" in refused
+    assert "yes" not in after
 
 
 async def test_keys_for_a_program_that_is_no_shell_are_no_lines(agent_of: Ends) -> None:

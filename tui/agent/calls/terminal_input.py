@@ -41,9 +41,10 @@ async def with_input(ctx: AgentContext, call: Call, params: Params) -> Call:
         began=_start_of(job, ctx, call),
     )
     line = job.terminal.line_with(data)
-    if line and not await _may_reach_a_shell(job.terminal):
+    if not _may_reach_a_shell(await job.terminal.judged(call.id), job.terminal):
         line = ""
-    typed = replace(typed, edited=_OTHER_KEYS.search(line) is not None)
+    unsure = bool(line) and job.terminal.in_line
+    typed = replace(typed, edited=unsure or _OTHER_KEYS.search(line) is not None)
     subject = f"{job.id} ← {readable(data).rstrip()}"
     return replace(call, subject=subject, command=line or None, types=typed)
 
@@ -59,9 +60,9 @@ def _start_of(job: Job, ctx: AgentContext, call: Call) -> Call | None:
     )
 
 
-async def _may_reach_a_shell(terminal: TerminalLink) -> bool:
+def _may_reach_a_shell(programs: list[list[str]], terminal: TerminalLink) -> bool:
     """True if a shell has the terminal, or reads what the program that has it leaves unread."""
-    if programs := await terminal.programs():
+    if programs:
         return any(_takes_lines(*words) for words in programs)
     return terminal.program in _SHELLS
 
