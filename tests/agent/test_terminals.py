@@ -241,7 +241,10 @@ async def test_a_line_that_keys_have_edited_asks_where_a_rule_may_forbid_it(agen
         policy=policy,
     )
     await events_of(agent, "go")
-    why = "Can't tell whether the rule run_command(git push*) forbids this: keys or earlier input change the line"
+    why = (
+        "Can't tell whether the rule run_command(git push*) forbids this: "
+        "keys or earlier input change the line"
+    )
     asked = person.asked[2:]
     assert [one.reason.partition(", so")[0] for _, one in asked] == [why, why]
     assert all(one.once for _, one in asked)

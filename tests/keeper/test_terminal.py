@@ -109,6 +109,22 @@ async def test_a_secret_is_refused_where_it_is_written(desk: Desk) -> None:
     assert await link.type(b"late", "secret") == "ended"
 
 
+async def test_a_line_that_others_may_have_begun_is_known_to_be_unsure(desk: Desk) -> None:
+    link = await desk.start("cat")
+    assert not link.in_line
+    await link.type(b"git pu", "person")
+    assert link.in_line
+    await link.type(b"\r", "person")
+    assert not link.in_line
+    again = TerminalLink(desk.root / "kept-0", (6, 40), taken_over=True)
+    desk.links.append(again)
+    assert again.in_line
+    await again.type(b"sh\r", "model")
+    assert not again.in_line
+    desk.links.remove(again)
+    again.close()
+
+
 async def test_a_secret_that_comes_too_late_is_typed_nowhere(desk: Desk) -> None:
     link = await desk.start("cat")
     await desk.shown(link, lambda one: one.program == "cat")

@@ -34,6 +34,7 @@ input, it doesn't read a secret any more, or it has ended."""
 _LINE_BYTES: Final = 8 * 1024**2
 """Bytes of an answer: a screen of the largest size, each cell in a color of its own."""
 _UNREAD_CHARS: Final = 64 * 1024
+_UNKNOWN: Final = "\0"
 _LINE_ENDS: Final = re.compile(r"[\r\n\x0f]")
 """The keys with which a shell takes a line: Enter, Ctrl+J, and Ctrl+O of readline."""
 _LARGE_BYTES: Final = 64 * 1024
@@ -56,7 +57,10 @@ class TerminalLink:
     was told so.
     """
 
-    def __init__(self, folder: Path, size: tuple[int, int] = (24, 80)) -> None:
+    def __init__(
+        self, folder: Path, size: tuple[int, int] = (24, 80), *, taken_over: bool = False
+    ) -> None:
+        """`taken_over`: an earlier run of the program had it, and may have begun a line."""
         self.screen = TerminalScreen(*size)
         self.program = ""
         self.ended = False
@@ -68,8 +72,8 @@ class TerminalLink:
         """Number of the lines that have left at the top, of which the model knows."""
         self._folder = folder
         self._held = False
-        self._unread = ""
-        """What the model has typed since the last Enter."""
+        self._unread = _UNKNOWN if taken_over else ""
+        """What the model has typed since the last Enter; what others have isn't known."""
         self._marks: dict[str, str] = {}
         """The programs for which calls were judged, by the id of each."""
         self._watchers: list[TerminalWatcher] = []
@@ -97,7 +101,7 @@ class TerminalLink:
 
     @property
     def in_line(self) -> bool:
-        """True if the model has typed something since the last Enter: a program may have read a
+        """True if something may have been typed since the last Enter: a program may have read a
         part of that, or all of it, so that it isn't in the next line."""
         return bool(self._unread)
 
@@ -145,11 +149,13 @@ class TerminalLink:
         if answer is None:
             return "ended"
         refused = "full" if "error" in answer else string_of(answer.get("refused"))
+        if by == "person" and not refused:
+            self._unread = "" if data.endswith((b"\r", b"\n")) else _UNKNOWN
         if by == "model" and not refused:
             self.line = self.line_with(data.decode()) or self.line
             text = _LINE_ENDS.split(f"{self._unread}{data.decode()}")[-1].rpartition("\x03")[2]
             cut = len(text) > _UNREAD_CHARS
-            self._unread = f"{text[:_UNREAD_CHARS]}\0" if cut else text
+            self._unread = f"{text[:_UNREAD_CHARS]}{_UNKNOWN}" if cut else text
         return cast("Refusal", refused)
 
     async def hold(self, *, held: bool) -> None:
