@@ -69,6 +69,8 @@ CAT = "sh -c 'echo ready; cat; true'"
 CLOSE = {"action": "close", "terminal": "job-1"}
 YES = Answer("once")
 Ends = Callable[..., Agent]
+Step = dict[str, Any] | list[dict[str, Any]]
+"""The input of a call, or a whole answer."""
 
 
 @pytest.fixture
@@ -77,8 +79,11 @@ async def agent_of(tmp_path: Path) -> AsyncIterator[Ends]:
     root = tmp_path / "work"
     root.mkdir()
 
-    def make(*steps: dict[str, Any], mode: Mode = "ask", **fields: Any) -> Agent:
-        script = [[call("terminal", f"c{n}", **step)] for n, step in enumerate(steps)]
+    def make(*steps: Step, mode: Mode = "ask", **fields: Any) -> Agent:
+        script = [
+            [call("terminal", f"c{n}", **step)] if isinstance(step, dict) else step
+            for n, step in enumerate(steps)
+        ]
         fields.setdefault("gate", Gate(fields.pop("policy", Policy())))
         tools = builtin_tools() | {"terminal": TerminalTool(2)}
         agent = make_agent(root, ScriptedProvider(*script, say("ok")), tools=tools, **fields)
@@ -236,7 +241,10 @@ async def test_a_line_that_keys_have_edited_asks_where_a_rule_may_forbid_it(agen
         policy=policy,
     )
     await events_of(agent, "go")
-    why = "Can't tell whether the rule run_command(git push*) forbids this: keys edit the line"
+    why = (
+        "Can't tell whether the rule run_command(git push*) forbids this: "
+        "keys or earlier input change the line"
+    )
     asked = person.asked[2:]
     assert [one.reason.partition(", so")[0] for _, one in asked] == [why, why]
     assert all(one.once for _, one in asked)
@@ -251,7 +259,56 @@ async def test_a_yes_for_the_session_covers_no_line_that_keys_have_edited(agent_
         approver=person,
     )
     await events_of(agent, "go")
-    assert person.asked[2][1].reason == "Keys edit the line, so only the shell knows it."
+    assert (
+        person.asked[2][1].reason
+        == "Keys or earlier input change the line, so only the shell knows it."
+    )
+
+
+@pytest.mark.parametrize(
+    "taken",
+    ["read -n1 x; echo go''t", "python3 -c 'import os,tty; tty.setcbreak(0); print(os.read(0,1))'"],
+    ids=["the shell", "a pager"],
+)
+async def test_a_key_that_something_else_reads_hides_no_line(agent_of: Ends, taken: str) -> None:
+    """As the `q` for a pager, before a line for the shell."""
+    person = Person([YES, Answer("session"), Answer("no"), Answer("no"), Answer("no")])
+    agent = agent_of(
+        start("bash --norc", until=["# ", "$ "]),
+        send("true", "enter"),
+        send(taken, "enter"),
+        send("q", until=["# ", "$ "]),
+        send("git push", "enter"),
+        approver=person,
+    )
+    await events_of(agent, "go")
+    last, decision = person.asked[-1]
+    assert "git push" in last.subject
+    assert decision.once
+    assert results(agent)[-1].startswith("Declined by the user")
+
+
+async def test_a_yes_is_none_to_the_program_that_comes_while_it_is_asked(agent_of: Ends) -> None:
+    class Slow(Person):
+        async def ask(self, call: Call, decision: Decision) -> Answer:
+            if call.types is not None:
+                (job,) = (owned.job for owned in agent.jobs.all)
+                assert job.terminal is not None
+                await job.terminal.type(b"\x04", "person")
+                while "next" not in (await job.terminal.refresh()).text:  # noqa: ASYNC110 - a process
+                    await asyncio.sleep(0.01)
+            return await super().ask(call, decision)
+
+    agent = agent_of(
+        start("sh -c 'echo ready; cat; echo next; cat -u; true'", until=["ready"]),
+        send("yes", "enter"), {"action": "read", "terminal": "job-1"},
+        approver=Slow([YES, YES]),
+    )  # fmt: skip
+    async with asyncio.timeout(30):
+        await events_of(agent, "go")
+    _, refused, after = results(agent)
+    assert "Nothing was typed: the program has changed" in refused
+    assert "yes" not in after
 
 
 async def test_keys_for_a_program_that_is_no_shell_are_no_lines(agent_of: Ends) -> None:
@@ -406,20 +463,23 @@ async def test_switched_on_later_the_tool_joins_without_a_new_frame(tmp_path: Pa
     await after.close()
 
 
-@pytest.mark.parametrize("engine", ["bubblewrap", "launcher"])
-async def test_a_confined_terminal_has_its_walls_and_asks_for_no_input(
-    agent_of: Ends, tmp_path: Path, engine: Any
-) -> None:
-    root = tmp_path / "work"
-    confinement = Confinement(
-        SandboxSettings(engine=engine),
-        Workspace.at(root, ceiling="/"),
+@pytest.fixture(params=["bubblewrap", "launcher"])
+async def confinement(request: pytest.FixtureRequest, tmp_path: Path) -> Confinement:
+    made = Confinement(
+        SandboxSettings(engine=request.param),
+        Workspace.at(tmp_path / "work", ceiling="/"),
         tmp_path / "state" / "session",
         tmp_path / "state" / "cache",
     )
-    if not await confinement.levels():
-        pytest.skip(confinement.reason)
-    person = Person([Answer("once"), Answer("no")])
+    if not await made.levels():
+        pytest.skip(made.reason)
+    return made
+
+
+async def test_a_confined_terminal_has_its_walls_and_a_yes_covers_it_for_the_session(
+    agent_of: Ends, confinement: Confinement, tmp_path: Path
+) -> None:
+    person = Person([Answer("session"), Answer("no")])
     outside = tmp_path / "outside"
     agent = agent_of(
         start("bash --norc -i", until=["# ", "$ "]),
@@ -434,8 +494,62 @@ async def test_a_confined_terminal_has_its_walls_and_asks_for_no_input(
     )
     await events_of(agent, "go")
     assert [call.command for call, _ in person.asked[1:]] == ["git push"]  # typed ahead
-    assert (root / "in").exists()
+    assert (tmp_path / "work" / "in").exists()
     assert not outside.exists()
     _, _, secret, _, _, _, interrupted = results(agent)
     assert "waits for a secret" in secret
     assert "running bash" in interrupted
+
+
+async def test_one_yes_to_a_confined_terminal_is_none_to_its_input(
+    agent_of: Ends, confinement: Confinement
+) -> None:
+    person = Person([YES, YES, Answer("session")])
+    agent = agent_of(
+        start(CAT), send("a", "enter"), send("b", "enter"), send("c", "enter"),
+        approver=person, confinement=confinement,
+    )  # fmt: skip
+    await events_of(agent, "go")
+    assert [call.subject for call, _ in person.asked[1:]] == ["job-1 ← a⏎", "job-1 ← b⏎"]
+    why = "Input into job-1, which changes files in the workspace: "
+    assert person.asked[1][1].reason.startswith(why)
+    assert "c\nc" in results(agent)[-1]
+
+
+@pytest.mark.parametrize("was", ["elevated", "accept_edits"])
+async def test_the_mode_in_which_a_terminal_was_started_ends_for_its_input(
+    agent_of: Ends, confinement: Confinement, was: str
+) -> None:
+    person = Person([Answer("no")])
+    agent = agent_of(
+        start(CAT), send("a", "enter"), say("so far"), send("b", "enter"),
+        approver=person, confinement=confinement,
+        mode="accept_edits" if was == "accept_edits" else "ask",
+    )  # fmt: skip
+    await events_of(agent, "/elevated on go" if was == "elevated" else "go")
+    assert not person.asked
+    agent.permissions.mode = "ask"
+    await events_of(agent, "/elevated off go on" if was == "elevated" else "go on")
+    ((asked, decision),) = person.asked
+    assert asked.subject == "job-1 ← b⏎"
+    has = "has network" if was == "elevated" else "changes files in the workspace"
+    why = f"Input into job-1, which {has}: to start that terminal now would ask, too."
+    assert decision.reason == why
+    assert "a\na" in results(agent)[1]
+    assert results(agent)[2].startswith("Declined by the user")
+
+
+@pytest.mark.parametrize(("word", "asks"), [("network", 0), ("", 1)])
+async def test_a_rule_covers_the_input_of_what_it_lets_start_with_those_walls(
+    agent_of: Ends, confinement: Confinement, word: str, asks: int
+) -> None:
+    """What began while elevated has network."""
+    person = Person([Answer("no")])
+    agent = agent_of(
+        start("cat"), say("so far"), send("b", "enter"),
+        approver=person, confinement=confinement,
+        policy=Policy.of(allow=[f"terminal(cat) {word}".strip()]),
+    )  # fmt: skip
+    await events_of(agent, "/elevated on go")
+    await events_of(agent, "/elevated off go on")
+    assert len(person.asked) == asks

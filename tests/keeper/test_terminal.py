@@ -81,15 +81,48 @@ async def test_it_is_a_terminal_with_its_size_and_its_signals(desk: Desk) -> Non
     assert ["r", "50x10"] in [event[1:] for event in events]
 
 
+async def test_what_was_judged_for_one_program_reaches_no_other(desk: Desk) -> None:
+    link = await desk.start("echo one; cat; echo two; exec cat -u")
+    await desk.shown(link, lambda one: "one" in one.screen.text)
+    for call in ("a", "b"):
+        assert ["cat", "cat", ""] in await link.judged(call)
+    assert await link.type(b"same\r", "model", call_id="a") == ""
+    await link.type(b"\x04", "person")
+    await desk.shown(link, lambda one: "two" in one.screen.text and one.program == "cat")
+    await link.judged("b")  # judged again, as after a change of its input: it is still the old one
+    assert await link.type(b"other\r", "model", call_id="b") == "changed"
+    await link.judged("c")
+    assert await link.type(b"new\r", "model", call_id="c") == ""
+    await desk.shown(link, lambda one: one.screen.text.count("new") == 2)
+    assert "other" not in link.screen.text
+
+
 async def test_a_secret_is_refused_where_it_is_written(desk: Desk) -> None:
     link = await desk.start("read -s x; echo ${#x} characters")
     await desk.shown(link, lambda one: one.screen.secret)
-    assert await link.type(b"guess\r", "model") == "secret"
+    assert await link.type(b"echo ", "model") == "secret"
+    assert link.line_with("git push\r") == "git push"
     assert await link.type(bytearray(b"four\r"), "secret") == ""
     events = await desk.over(link)
     assert link.screen.text.strip() == "4 characters"
     assert not [event for event in events if event[1] == "i"]
     assert await link.type(b"late", "secret") == "ended"
+
+
+async def test_a_line_that_others_may_have_begun_is_known_to_be_unsure(desk: Desk) -> None:
+    link = await desk.start("cat")
+    assert not link.in_line
+    await link.type(b"git pu", "person")
+    assert link.in_line
+    await link.type(b"\r", "person")
+    assert not link.in_line
+    again = TerminalLink(desk.root / "kept-0", (6, 40), taken_over=True)
+    desk.links.append(again)
+    assert again.in_line
+    await again.type(b"sh\r", "model")
+    assert not again.in_line
+    desk.links.remove(again)
+    again.close()
 
 
 async def test_a_secret_that_comes_too_late_is_typed_nowhere(desk: Desk) -> None:

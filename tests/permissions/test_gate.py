@@ -16,7 +16,7 @@ from tui.permissions.plain_command import parse
 from tui.permissions.policy import Policy
 from tui.permissions.rules import Rule
 from tui.permissions.sandbox.walls import Level
-from tui.permissions.types import Answer, Call, Decision
+from tui.permissions.types import Answer, Call, Decision, TypedInput
 
 
 class Person:
@@ -235,6 +235,21 @@ async def test_the_rule_that_is_named_works(tmp_path: Path) -> None:
         answer = await RulesOnly().ask(call, Decision("ask", "", "default"))
         rule = answer.reason.split("--allow ")[1].split(", or with")[0].strip("'")
         assert not Person(tmp_path, Policy.of(allow=[rule])).is_asked(call)
+
+
+@pytest.mark.parametrize("level", [Level.NETWORK, Level.OUTSIDE])
+async def test_the_rule_that_is_named_for_a_terminals_input_is_one_on_its_start(
+    tmp_path: Path, level: Level
+) -> None:
+    began = Call("c", "terminal", "run", "gdb a", command="gdb a", background=True)
+    call = Call("c", "terminal", "run", "job-1 ← n⏎", types=TypedInput("job-1", level, began=began))
+    answer = await RulesOnly().ask(call, Person(tmp_path).decision(call))
+    if level is Level.OUTSIDE:  # each input asks, whatever rules there are
+        assert answer.reason.endswith("There is no one to ask. Allow with --yolo.")
+        return
+    rule = answer.reason.split("--allow ")[1].split(", or with")[0].strip("'")
+    assert rule == "terminal(gdb a) network"
+    assert not Person(tmp_path, Policy.of(allow=[rule])).is_asked(call)
 
 
 def test_reading_needs_no_yes(person: Person) -> None:

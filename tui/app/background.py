@@ -46,6 +46,8 @@ LISTED: Final = timedelta(days=1)
 KEPT: Final = timedelta(days=14)
 """Time for which its file and its log are kept."""
 
+ELEVATED: Final = "It starts elevated, as this screen is: no prompts."
+"""Shown where the options of one have `yolo`."""
 _PATHS: Final = frozenset({"cwd", "practice_script", "json_schema", "tasks", "summary", "out"})
 _NOT_KEPT: Final = frozenset({"prompt", "newest", "resume", "headless"})
 _ERRORS: Final = ("UsageError", "CredentialsError", "SessionInUseError", "SessionError")

@@ -280,6 +280,7 @@ _GONE: Final = "gone"
 async def every(conversation: Conversation, argument: str) -> None:
     """/every: offer to repeat a prompt in the background; show or end what this session repeats."""
     from tui.app import router  # noqa: PLC0415 - it knows this module
+    from tui.app.to_background import options_now  # noqa: PLC0415 - few prompts are repeated
 
     say, repetition = conversation.frontend.say, conversation.repetition
     if argument == "stop":
@@ -293,7 +294,7 @@ async def every(conversation: Conversation, argument: str) -> None:
         return
     wish = read_repetition(argument)
     router.require_typed(part_of(argument, wish.prompt, len(argument) - len(wish.prompt)))
-    options = conversation.services.background_options()
+    options = options_now(conversation)
     if options is None:
         say("Nothing can run in the background here.", "warning")
         return
@@ -303,6 +304,8 @@ async def every(conversation: Conversation, argument: str) -> None:
         " background session of its own. A restart of the machine ends it; what survives one:"
         " /help schedule."
     )
+    if options.permissions.yolo:
+        text += f"\n\n{background.ELEVATED}"
     question = ChoiceQuestion(_TITLE, text, (AnswerOption("s", "Start", "start"),))
     if await conversation.frontend.choose(question) != "start":
         return

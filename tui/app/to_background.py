@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 async def bg(conversation: Conversation, prompt: str) -> None:
     """Start another session in the background, or hand this one over and leave."""
     services, say = conversation.services, conversation.frontend.say
-    options = services.background_options()
+    options = options_now(conversation)
     if options is None:
         say("Nothing can run in the background here.", "warning")
         return
@@ -33,7 +33,8 @@ async def bg(conversation: Conversation, prompt: str) -> None:
         start = background.start
         one = await asyncio.to_thread(start, services.folders, replace(options, prompt=prompt))
         started, attach = background.started_words(one)
-        say(f"{started}.", "success", hint=f"{attach}.")
+        also = f" {background.ELEVATED}" if options.permissions.yolo else ""
+        say(f"{started}.{also}", "success", hint=f"{attach}.")
         return
     agent = conversation.open_agent()
     if agent is None:
@@ -45,6 +46,15 @@ async def bg(conversation: Conversation, prompt: str) -> None:
         say("Nothing runs.", hint="/bg PROMPT starts another session in the background.")
     elif await _paused(conversation, agent):
         await _hand_over(conversation, agent, options)
+
+
+def options_now(conversation: Conversation) -> Options | None:
+    """The options of another session that works as this one does now: elevated if this screen was
+    started so, and still is. None where none can be started."""
+    options, agent = conversation.services.background_options(), conversation.agent
+    if options is None or agent is None or agent.directives.elevated:
+        return options
+    return options.having(yolo=False)
 
 
 async def _paused(conversation: Conversation, agent: Agent) -> bool:

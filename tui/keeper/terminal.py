@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import codecs
 import fcntl
+import hashlib
 import json
 import os
 import select
@@ -50,6 +51,8 @@ _LOOK_S = 0.1
 _SECRET = termios.ECHO | termios.ICANON
 _INTERRUPT, _BREAKS = b"\x03", "break"
 """The model's key that ends a question, and who types it."""
+_PROGRAMS = 200
+"""The most processes of a terminal whose words are read."""
 _LAST_BYTES = 128 * 1024
 """Room in the file for the last screen."""
 _SCREEN_BYTES = 1 << 20
@@ -169,7 +172,11 @@ class TerminalKeeper(Keeper):
 
     def _members(self) -> list[int]:
         """The processes whose terminal this is, or was until the leader of their session ended."""
-        found: list[int] = []
+        return [process for process, _, _ in self._processes()]
+
+    def _processes(self) -> list[tuple[int, int, int]]:
+        """The same, with the group and the birth of each, in ticks of the system's clock."""
+        found: list[tuple[int, int, int]] = []
         with suppress(OSError):
             for entry in os.listdir("/proc"):  # noqa: PTH208
                 if not entry.isdigit():
@@ -179,10 +186,10 @@ class TerminalKeeper(Keeper):
                     open(f"/proc/{entry}/stat", "rb") as stat,  # noqa: PTH123 - pathlib is slow to load
                 ):
                     text = stat.read()
-                    state, *numbers = text[text.rindex(b")") + 1 :].split()[:5]
+                    state, *numbers = text[text.rindex(b")") + 1 :].split()[:20]
                     ours = int(numbers[3]) == self._tty or int(numbers[2]) == self._pid
                     if ours and state not in b"ZX":
-                        found.append(int(entry))
+                        found.append((int(entry), int(numbers[1]), int(numbers[18])))
         return found
 
     @property
@@ -211,15 +218,27 @@ class TerminalKeeper(Keeper):
         except OSError:
             return ""
 
-    def _programs(self) -> list[list[str]]:
-        """The programs whose terminal this is: the name of each, then its first words."""
+    def _programs(self) -> tuple[list[list[str]], str]:
+        """The programs whose terminal this is: the name of each, then its first words. Then a mark
+        of those that have it now: another group of processes, and another program in the same one,
+        has another mark."""
+        try:
+            group = os.tcgetpgrp(self._pipe)
+        except OSError:
+            group = 0
         found: list[list[str]] = []
-        for process in self._members()[:200]:
+        front: list[list[str]] = []
+        leader = 0
+        for process, its_group, birth in self._processes()[:_PROGRAMS]:
+            leader = birth if process == group else leader
             name, words = f"/proc/{process}/comm", f"/proc/{process}/cmdline"
             with suppress(OSError), open(name, "rb") as comm, open(words, "rb") as line:  # noqa: PTH123 - as above
                 each = (comm.read().strip(), *line.read(1000).split(b"\0"))
                 found.append([word.decode("utf-8", "replace") for word in each])
-        return found
+                if its_group == group:
+                    front.append(found[-1])
+        mark = hashlib.sha256(json.dumps([group, leader, sorted(front)]).encode())
+        return found, mark.hexdigest()
 
     def _patience(self) -> float | None:
         patience = super()._patience()
@@ -332,7 +351,7 @@ class TerminalKeeper(Keeper):
                 self._pushed = (-1, False, "")
                 return {}
             case "type":
-                return {"refused": self._type(given, str(asked.get("by")))}
+                return {"refused": self._type(given, str(asked.get("by")), asked.get("for"))}
             case "resize":
                 rows, cols = int(asked["rows"]), int(asked["cols"])
                 if not (2 <= rows <= ROWS_MAX and 2 <= cols <= COLS_MAX):
@@ -342,7 +361,8 @@ class TerminalKeeper(Keeper):
                 self._emulator.resize(rows, cols)
                 self._record("r", f"{cols}x{rows}")
             case "programs":
-                return {"programs": self._programs()}
+                programs, mark = self._programs()
+                return {"programs": programs, "mark": mark}
             case "mark":
                 self._record("m", str(asked.get("text", ""))[:200])
             case _:
@@ -353,12 +373,14 @@ class TerminalKeeper(Keeper):
         more = {"secret": self._is_secret, "program": self._foreground()}
         return {"screen": self._emulator.data(since) | more}
 
-    def _type(self, data: bytearray, by: str) -> str:
-        """Write input; return why it was refused. Here is the one place where the terminal's state
-        is known at that moment."""
+    def _type(self, data: bytearray, by: str, mark: str | None) -> str:
+        """Write input, for the programs of that mark if there is one; return why it was refused.
+        Here is the one place where the terminal's state is known at that moment."""
         if self._eof:
             return "ended"
         if by == "model":
+            if mark is not None and mark != self._programs()[1]:
+                return "changed"
             if self._is_secret:
                 if not self._interrupts(data):
                     return "secret"

@@ -230,6 +230,10 @@ class RulesOnly:
     async def ask(self, call: Call, decision: Decision) -> Answer:
         flags = ["--yolo"]
         lasting = not decision.once
+        if call.types is not None:  # behind walls, a rule on its start covers a terminal's input
+            confined = decision.level is not Level.OUTSIDE
+            lasting = lasting and confined and call.types.began is not None
+            call = call.types.began or call
         subjects = call.paths if len(call.paths) > 1 else (call.subject,)
         if lasting and call.subject and len(call.subject) <= _LONG and "\n" not in call.subject:
             level = decision.level if decision.walls else Level.WORKSPACE

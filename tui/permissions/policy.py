@@ -17,7 +17,7 @@ because a rule names it, or because the person saw it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -71,8 +71,14 @@ _READING_TOOLS = frozenset({"read_file", "grep_search", "edit_file", "apply_patc
 """Tools that show the content of an existing file, in part at least where something fails."""
 _SHOWN_CHARS = 60
 _IN_SESSION = "You allowed this for this session."
-_EDITED = "keys edit the line, so only the shell knows it"
+_EDITED = "keys or earlier input change the line, so only the shell knows it"
 _COMMAND_TOOLS = ("terminal", COMMANDS)
+_HAS: Mapping[Level, str] = {
+    Level.READ_ONLY: "reads files",
+    Level.WORKSPACE: "changes files in the workspace",
+    Level.NETWORK: "has network",
+}
+"""The abilities of a terminal behind walls."""
 _NO_NETWORK = frozenset({Level.READ_ONLY, Level.WORKSPACE})
 _WRITES = frozenset({Level.WORKSPACE, Level.NETWORK})
 _CHANGES_FILES = frozenset({"git", "find", *DESTROYERS, *RECURSIVE})
@@ -216,7 +222,9 @@ def decide(
     if refused is not None:
         return refused
     if call.types is not None:
-        return _typed(facts, call.types, policy, mode, tuple(grants), elevated=elevated)
+        given = tuple(grants)
+        free = elevated or _would_start(call.types, policy, mode, given, workspace)
+        return _typed(facts, call.types, policy, mode, given, elevated=elevated, free=free)
     decision = _allowed(facts, policy, mode, tuple(grants), workspace)
     inside = workspace.widen(False)
     # An allowed call that leaves the workspace is only possible elevated, which its reason must
@@ -259,10 +267,12 @@ def _typed(
     grants: Sequence[Grant],
     *,
     elevated: bool,
+    free: bool,
 ) -> Decision:
-    """Decide about input into a terminal. Its walls hold whatever is typed; without walls each
-    input asks, unless the person lets it be typed there for the session. A line that a shell gets
-    asks as a command does where its risk is high."""
+    """Decide about input into a terminal. Where walls hold whatever is typed, it is `free` if such
+    a terminal could be started now without a question. All else asks, unless the person lets it be
+    typed there for the session. A line that a shell gets asks as a command does where its risk is
+    high."""
     call, verdict = facts.call, facts.verdict
     risk = verdict.risk if verdict else None
     confined = typed.level is not Level.OUTSIDE
@@ -278,26 +288,59 @@ def _typed(
         return answer("deny", "Plan mode is read-only: nothing is typed into a terminal.", "plan")
     if elevated:
         return answer("allow", "Elevated.", "elevated")
-    if unseen := _unseen(facts, policy):
+    if unseen := _unseen(facts, policy) or _edited(typed, policy):
         return answer("ask", *unseen, once=True)
-    if typed.edited:
-        rule = next((rule for rule in policy.deny if any(map(rule.names, _COMMAND_TOOLS))), None)
-        if rule is not None:
-            why = f"Can't tell whether the rule {rule} forbids this: {_EDITED}."
-            return answer("ask", why, str(rule), once=True)
-        if typed.level not in _NO_NETWORK:
-            return answer("ask", f"{_EDITED[0].upper()}{_EDITED[1:]}.", "default", once=True)
     if rule := matching_rule(policy.ask, call, verdict, facts.forms):
         return answer("ask", f"The rule {rule} asks. {_reason(facts)}", str(rule), once=True)
     if risk == "high-risk":
         return answer("ask", _reason(facts), "default", once=True)
-    if confined:
+    if confined and free:
         return answer("allow", f"Stays behind the walls of {typed.terminal}.", "sandbox")
     this = call.tool, input_to(typed.terminal), (typed.place,)
-    if any((grant.tool, grant.subject, grant.paths) == this for grant in grants):
+    if this in ((grant.tool, grant.subject, grant.paths) for grant in grants):
         return answer("allow", _IN_SESSION, "session")
+    if confined:
+        what = f"Input into {typed.terminal}, which {_HAS[typed.level]}"
+        return answer("ask", f"{what}: to start that terminal now would ask, too.", "default")
     why = f"Nothing confines {typed.terminal}: input there can do all that you can do."
     return answer("ask", why, "default")
+
+
+def _edited(typed: TypedInput, policy: Policy) -> tuple[str, str] | None:
+    """Explain why only a person can allow a line that keys have edited, and the source of that;
+    None for another line, and where walls are enough."""
+    if not typed.edited:
+        return None
+    rule = next((rule for rule in policy.deny if any(map(rule.names, _COMMAND_TOOLS))), None)
+    if rule is not None:
+        return f"Can't tell whether the rule {rule} forbids this: {_EDITED}.", str(rule)
+    if typed.level in _NO_NETWORK:
+        return None
+    return f"{_EDITED[0].upper()}{_EDITED[1:]}.", "default"
+
+
+def _would_start(
+    typed: TypedInput,
+    policy: Policy,
+    mode: Mode,
+    grants: Sequence[Grant],
+    workspace: Workspace,
+) -> bool:
+    """True if a terminal with the same walls could be started now without a question: a yes to it
+    counted once, and the mode in which it was started may be over."""
+    if typed.began is None or typed.level is Level.OUTSIDE:
+        return False
+    now = decide(
+        typed.began,
+        policy,
+        mode=mode,
+        elevated=False,
+        grants=grants,
+        workspace=workspace,
+        holds=tuple(_HAS),
+    )
+    levels = list(Level)
+    return now.answer == "allow" and levels.index(now.level) >= levels.index(typed.level)
 
 
 def examine(call: Call, policy: Policy, workspace: Workspace) -> CallFacts:

@@ -41,13 +41,16 @@ HEAD_OF_RULES: Final = "2 allows this until the session ends, 3 saves it for eve
 @dataclass(frozen=True, slots=True)
 class TypedInput:
     """Input for a program that runs in a terminal. `level` is that of the walls around it; `place`
-    is its recording: a sub-agent's terminal may have the same name. `edited`: other keys than those
-    of characters are in the line for a shell, so that only the shell knows it."""
+    is its recording: a sub-agent's terminal may have the same name. `edited`: the line for a shell
+    has other keys than those of characters, or parts that were typed before, which another program
+    may have read; so only the shell knows it. `began` is the call that would start the terminal
+    now, None if that isn't known."""
 
     terminal: str
     level: Level
     place: str = ""
     edited: bool = False
+    began: Call | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ class Job:
         """`path` is the file with its output, `place` its lasting name; `read`: the bytes of the
         output that the model has."""
         self.id = job_id
-        self.terminal = _terminal_of(command)
+        self.terminal = _terminal_of(command, origin)
         """Its terminal, if it has one."""
         self.command = string_of(command.call.get("command"))
         self.pid = command.pid
@@ -474,13 +474,13 @@ class Jobs:
                 await asyncio.to_thread(self._own.close)
 
 
-def _terminal_of(command: SupervisedCommand) -> TerminalLink | None:
+def _terminal_of(command: SupervisedCommand, origin: Origin) -> TerminalLink | None:
     size = command.call.get("terminal")
     if not size:
         return None
     from tui.tools.terminal_link import TerminalLink  # noqa: PLC0415 - most commands have none
 
-    return TerminalLink(command.folder, (size[0], size[1]))
+    return TerminalLink(command.folder, (size[0], size[1]), taken_over=origin.taken_over)
 
 
 def _named(

@@ -36,6 +36,10 @@ End = Literal["", "ended", "secret", "found", "rest", "time"]
 
 _REFUSED: Final[dict[Refusal, str]] = {
     "keyboard": "The user has the keyboard of this terminal; nothing was typed. Use action=wait.",
+    "changed": (
+        "Nothing was typed: the program has changed since the input was judged. Look again with "
+        "action=read."
+    ),
     "full": "Nothing was typed: the program doesn't read its input. Use action=wait.",
     "ended": "Nothing was typed: the program has ended.",
     "secret": (
@@ -272,7 +276,7 @@ class _TerminalCall:
 
     async def _type(self, data: bytes | bytearray, by: Typist) -> Refusal:
         self._changed_at = self.ctx.clock.monotonic()
-        return await self.terminal.type(data, by)
+        return await self.terminal.type(data, by, call_id=self.ctx.call_id)
 
     async def _wait(self, *, asks: bool) -> End:
         """Wait until something has happened that ends a wait; a question does if it `asks`."""

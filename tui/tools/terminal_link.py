@@ -26,13 +26,15 @@ from tui.keeper.command import note
 Typist: TypeAlias = Literal["model", "person", "secret"]
 """The one whose input it is; a secret is the person's answer to a question of a program."""
 
-Refusal: TypeAlias = Literal["", "secret", "keyboard", "full", "over", "ended"]
+Refusal: TypeAlias = Literal["", "secret", "keyboard", "changed", "full", "over", "ended"]
 """The reason why input was not written: the program reads a secret, the person has the keyboard,
-the program doesn't read its input, it doesn't read a secret any more, or it has ended."""
+another program has the terminal than the one the input was judged for, the program doesn't read its
+input, it doesn't read a secret any more, or it has ended."""
 
 _LINE_BYTES: Final = 8 * 1024**2
 """Bytes of an answer: a screen of the largest size, each cell in a color of its own."""
 _UNREAD_CHARS: Final = 64 * 1024
+_UNKNOWN: Final = "\0"
 _LINE_ENDS: Final = re.compile(r"[\r\n\x0f]")
 """The keys with which a shell takes a line: Enter, Ctrl+J, and Ctrl+O of readline."""
 _LARGE_BYTES: Final = 64 * 1024
@@ -55,7 +57,10 @@ class TerminalLink:
     was told so.
     """
 
-    def __init__(self, folder: Path, size: tuple[int, int] = (24, 80)) -> None:
+    def __init__(
+        self, folder: Path, size: tuple[int, int] = (24, 80), *, taken_over: bool = False
+    ) -> None:
+        """`taken_over`: an earlier run of the program had it, and may have begun a line."""
         self.screen = TerminalScreen(*size)
         self.program = ""
         self.ended = False
@@ -67,8 +72,10 @@ class TerminalLink:
         """Number of the lines that have left at the top, of which the model knows."""
         self._folder = folder
         self._held = False
-        self._unread = ""
-        """What the model has typed since the last Enter."""
+        self._unread = _UNKNOWN if taken_over else ""
+        """What the model has typed since the last Enter; what others have isn't known."""
+        self._marks: dict[str, str] = {}
+        """The programs for which calls were judged, by the id of each."""
         self._watchers: list[TerminalWatcher] = []
         self._writer: asyncio.StreamWriter | None = None
         self._listening: asyncio.Task[None] | None = None
@@ -92,16 +99,25 @@ class TerminalLink:
                 self._take(seen)
         return self.screen
 
+    @property
+    def in_line(self) -> bool:
+        """True if something may have been typed since the last Enter: a program may have read a
+        part of that, or all of it, so that it isn't in the next line."""
+        return bool(self._unread)
+
     def line_with(self, data: str) -> str:
         """Return the lines that the program would have read once it gets this input from the
         model; "" while there is no whole one. What keys change about them isn't known."""
         text = f"{self._unread}{data}".replace("\x1b[200~", "").replace("\x1b[201~", "")
         return "\n".join(filter(str.strip, _LINE_ENDS.split(text)[:-1]))
 
-    async def programs(self) -> list[list[str]]:
+    async def judged(self, call_id: str) -> list[list[str]]:
         """The programs whose terminal this is, whichever has it now: the name of each, then the
-        words that started it."""
+        words that started it. What the call types reaches only the one that has it now: where a
+        call is judged again, the one that had it the first time."""
         answer = {} if self.ended else await self._ask({"do": "programs"}) or {}
+        if mark := string_of(answer.get("mark")):
+            self._marks.setdefault(call_id, mark)
         listed = (list_of(one) for one in list_of(answer.get("programs")))
         return [[string_of(word) for word in words] for words in listed if words]
 
@@ -117,27 +133,30 @@ class TerminalLink:
         if watcher in self._watchers:
             self._watchers.remove(watcher)
 
-    async def type(self, data: bytes | bytearray, by: Typist) -> Refusal:
+    async def type(self, data: bytes | bytearray, by: Typist, *, call_id: str = "") -> Refusal:
         """Write input, as the bytes that a terminal sends; "" if it was written. That of the model
-        is refused while the program reads a secret, which the keeper checks as it writes, and a
-        secret once the program reads none. Neither the person's nor a secret is in the
-        recording."""
+        is refused while the program reads a secret, and where another one has the terminal than
+        the one for which the call was `judged`, which the keeper checks as it writes; a secret is
+        once the program reads none. Neither the person's nor a secret is in the recording."""
+        mark = self._marks.pop(call_id, None)
         if self.ended:
             return "ended"
         if by == "model" and self._held:
             return "keyboard"
         if by == "person":
             self.typed = True
-        answer = await self._ask({"do": "type", "by": by}, data)
-        if by == "model":
-            if answer and not answer.get("refused"):
-                self.line = self.line_with(data.decode()) or self.line
-            text = _LINE_ENDS.split(f"{self._unread}{data.decode()}")[-1].rpartition("\x03")[2]
-            cut = len(text) > _UNREAD_CHARS
-            self._unread = f"{text[:_UNREAD_CHARS]}\0" if cut else text
+        answer = await self._ask({"do": "type", "by": by, "for": mark}, data)
         if answer is None:
             return "ended"
-        return cast("Refusal", "full" if "error" in answer else string_of(answer.get("refused")))
+        refused = "full" if "error" in answer else string_of(answer.get("refused"))
+        if by == "person" and not refused:
+            self._unread = "" if data.endswith((b"\r", b"\n")) else _UNKNOWN
+        if by == "model" and not refused:
+            self.line = self.line_with(data.decode()) or self.line
+            text = _LINE_ENDS.split(f"{self._unread}{data.decode()}")[-1].rpartition("\x03")[2]
+            cut = len(text) > _UNREAD_CHARS
+            self._unread = f"{text[:_UNREAD_CHARS]}{_UNKNOWN}" if cut else text
+        return cast("Refusal", refused)
 
     async def hold(self, *, held: bool) -> None:
         """Let the person have the keyboard, or give it back. The model hears of it with its next

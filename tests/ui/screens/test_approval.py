@@ -20,7 +20,7 @@ from tests.ui.screens.driving import NARROW, answer, items, running, say, turn, 
 from tui.app.dialog_data import YesNoQuestion
 from tui.core import facts
 from tui.permissions.sandbox.walls import Level
-from tui.permissions.types import Answer, Call, Decision
+from tui.permissions.types import Answer, Call, Decision, TypedInput
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen, HelpTable
 from tui.ui.toolkit.answer_guard import TYPING_S
@@ -256,6 +256,16 @@ async def test_nothing_permanent_is_offered_for_what_is_high_risk(
         await pilot.press("3")
         assert isinstance(app.screen, ApprovalModal)
         assert world.agent.answers == []
+
+
+async def test_input_into_a_terminal_says_what_that_terminal_can_reach() -> None:
+    typed = Call("t1", "terminal", "run", "job-1 ← n⏎", types=TypedInput("job-1", Level.NETWORK))
+    why = replace(ASKED, reason="Input into job-1, which has network.", level=Level.NETWORK)
+    async with running(World()) as (app, pilot):
+        app.push_screen(ApprovalModal(typed, why))
+        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+        shown = "\n".join(str(one.render()) for one in app.screen.query(Static))
+        assert "Input into job-1, which has network. Runs in the workspace, with network." in shown
 
 
 async def test_up_and_down_choose_an_answer_where_nothing_scrolls() -> None:

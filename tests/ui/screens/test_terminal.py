@@ -23,6 +23,7 @@ from tui.tools.jobs import Job
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.secret import SecretField, SecretModal
 from tui.ui.screens.terminal import TerminalWatchScreen
+from tui.ui.toolkit.key_parser import KeyParser
 from tui.ui.widgets.approval import ApprovalModal
 
 CALL = Call("c1", "run_command", "run", "pytest -q", "pytest -q", preview_kind="command",
@@ -156,6 +157,34 @@ async def test_no_key_typed_into_a_terminal_answers_an_approval(tmp_path: Path) 
         await pilot.press("1")
         await until(pilot, asking.done)
         assert asking.result() == Answer("once")
+
+
+@pytest.mark.parametrize("how", ["given back", "the program ended", "just taken"])
+async def test_keys_that_come_in_one_read_answer_no_approval(tmp_path: Path, how: str) -> None:
+    """As of a person who types on, or from a slow connection."""
+    terminal = FakeTerminal(screen_of("$ "))
+    typed = {"given back": "\x1d\x1d1y\r1\r", "the program ended": "1y\r1\r", "just taken": "t1\r"}
+    async with watched(tmp_path, terminal) as (app, pilot, _, _world):
+        if how == "just taken":
+            keys = [*KeyParser(str).feed(typed[how].encode())]
+            asking = asyncio.create_task(app.frontend.approver.ask(CALL, ASKS))
+        else:
+            await taken(pilot, terminal)
+            asking = asyncio.create_task(app.frontend.approver.ask(CALL, ASKS))
+            await until(pilot, lambda: "waits" in shown(app, "keys"))
+            keys = [*KeyParser(str).feed(typed[how].encode())]
+        if how == "the program ended":
+            terminal.end()
+        for key in keys:
+            key.set_sender(app)
+            app.post_message(key)
+        for _ in range(5):
+            await pilot.pause()
+        assert not asking.done()
+        await until(pilot, lambda: isinstance(app.screen, ApprovalModal) or terminal.held)
+        await pilot.press("1", "enter")
+        assert not asking.done()
+        asking.cancel()
 
 
 async def test_a_question_that_is_withdrawn_no_longer_waits(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from tui.agent.agent_context import AgentContext
 from tui.core.dataclass import replace
@@ -13,6 +14,9 @@ from tui.permissions.types import Call, TypedInput
 from tui.tools.base import Params
 from tui.tools.terminal import TerminalParams, input_of, readable
 from tui.tools.terminal_link import TerminalLink
+
+if TYPE_CHECKING:
+    from tui.tools.jobs import Job
 
 _OTHER_KEYS: Final = re.compile(r"[^\n\x20-\x7e\x80-\U0010ffff]")
 _ONE_LINE: Final = re.compile(r"-[A-Za-z]*c[A-Za-z]*")
@@ -30,18 +34,35 @@ async def with_input(ctx: AgentContext, call: Call, params: Params) -> Call:
     await job.terminal.refresh()  # another program may have it by now
     data = input_of(params, job.terminal)
     level = string_of(job.kept.call.get("walls"))
-    typed = TypedInput(job.id, Level(level) if level else Level.OUTSIDE, str(job.path))
+    typed = TypedInput(
+        job.id,
+        Level(level) if level else Level.OUTSIDE,
+        str(job.path),
+        began=_start_of(job, ctx, call),
+    )
     line = job.terminal.line_with(data)
-    if line and not await _may_reach_a_shell(job.terminal):
+    if not _may_reach_a_shell(await job.terminal.judged(call.id), job.terminal):
         line = ""
-    typed = replace(typed, edited=_OTHER_KEYS.search(line) is not None)
+    unsure = bool(line) and job.terminal.in_line
+    typed = replace(typed, edited=unsure or _OTHER_KEYS.search(line) is not None)
     subject = f"{job.id} ← {readable(data).rstrip()}"
     return replace(call, subject=subject, command=line or None, types=typed)
 
 
-async def _may_reach_a_shell(terminal: TerminalLink) -> bool:
+def _start_of(job: Job, ctx: AgentContext, call: Call) -> Call | None:
+    """The call that would start a terminal now; None if its folder isn't known."""
+    folder = string_of(job.kept.call.get("cwd"))
+    if not folder:
+        return None
+    paths = () if Path(folder) == ctx.workspace.root else (ctx.workspace.show(Path(folder)),)
+    return Call(
+        call.id, call.tool, "run", job.command, command=job.command, paths=paths, background=True
+    )
+
+
+def _may_reach_a_shell(programs: list[list[str]], terminal: TerminalLink) -> bool:
     """True if a shell has the terminal, or reads what the program that has it leaves unread."""
-    if programs := await terminal.programs():
+    if programs:
         return any(_takes_lines(*words) for words in programs)
     return terminal.program in _SHELLS
 

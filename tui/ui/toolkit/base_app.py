@@ -344,6 +344,8 @@ class ThemedApp(KeySequencer):
         self.stylesheet = LateStylesheet(variables=self.theme_variables)
         self.pacing = self.takeover.pacing
         self.guard = AnswerGuard(self.clock)
+        self._pressed_over: Screen[Any] | None = None
+        """The screen that was on top when the current key was given to it."""
         self._painted = PaintedScreen()
         self._frame_held = False
         self._useless: set[str] = set()  # keys of which it was said
@@ -425,6 +427,7 @@ class ThemedApp(KeySequencer):
                 event = DoubtfulKey(event, follows=False)
                 if self.wait_for_mount(event):
                     return
+            self._pressed_over = self.screen
             self.guard.press(event, self.arrived_at, self.screen)
         if (
             isinstance(self.screen, BaseScreen)
@@ -442,6 +445,14 @@ class ThemedApp(KeySequencer):
             taken = taken or self.claims(event)
         if not taken:
             await super().pass_on(event)
+
+    def _is_overtaken(self, event: events.Key) -> bool:
+        """True if a question came up while a key was on its way, which is no answer to it."""
+        screen = self.screen
+        came = isinstance(screen, AnswerPlace) and screen.unasked
+        if not came or screen is self._pressed_over:
+            return False
+        return self.guard.takes(event, self.arrived_at, self.focused, screen)
 
     def _is_unseen(self, screen: BaseScreen) -> bool:
         """True if the current key was pressed before a screen was there that the person opens. What
@@ -471,6 +482,8 @@ class ThemedApp(KeySequencer):
         """Look for the use of a key that no widget has taken: its binding, else what it means in
         other programs. If there is none, say so once."""
         event.prevent_default()
+        if self._is_overtaken(event):
+            return
         textual: Any = self
         if await textual._check_bindings(event.key):  # noqa: SLF001 - what Textual does here
             return

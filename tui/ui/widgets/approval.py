@@ -332,7 +332,7 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
         call, said = self.call, [visible(_unprefixed(self.decision.reason))]
         if self.decision.once:
             said.append("You're asked each time.")
-        if call.command is not None:
+        if call.command is not None or call.types is not None:
             said.append(f"{REACHES[self.decision.level]}.")
         elif call.effect == "run":
             said.append("Its server can reach beyond this folder.")
