@@ -122,7 +122,7 @@ def test_servers_of_mcp_json_need_trust_and_are_not_removed(run: Run) -> None:
     code, out, err = run("list")
     assert (code, out.split()[:2]) == (0, ["evil", "untrusted"])
     assert "No MCP servers" not in err
-    assert "you have not trusted it: mcp.evil." in err
+    assert "mcp.evil: not applied, because you have not trusted it." in err
     assert "give exactly one of command and url): mcp.bad." in err
     assert not touched.exists()
     (told,) = json.loads(run("list", "--json")[1])

@@ -93,6 +93,7 @@ class SideQuestionScreen(Dialog[None]):
 
     def on_mount(self) -> None:
         super().on_mount()
+        self.watch(self.view, "virtual_size", self._follow, init=False)  # drawn later than it comes
         price = self._price(self._first)
         if self._first and price is not None and price.cheap:
             self.ask(self._first, price)
@@ -191,7 +192,6 @@ class SideQuestionScreen(Dialog[None]):
             self.view.stream(self._streaming, fresh)
             self._text = part.text
             self.note("")
-            self.call_after_refresh(self._fit)
         elif part.thinks and not self._text:
             self.note("Thinking")
 
