@@ -72,7 +72,7 @@ def test_a_title_may_look_like_a_path(home: Folders) -> None:
 
 def test_several_are_listed_with_id_and_folder(home: Folders) -> None:
     for number in range(12):
-        begin(home, f"{number:012x}", f"Fix part {number}\x1b[31m", f"/work/{number}")
+        begin(home, f"{number:012x}", f"Fix part {number}\x1b[31m", f"/w/{number}")
     with pytest.raises(SessionError) as caught:
         find("fix part", home)
     assert caught.value.message == "12 sessions are called “fix part”."
@@ -80,7 +80,7 @@ def test_several_are_listed_with_id_and_folder(home: Folders) -> None:
     assert first == "Name one by its id:"
     assert len(lines) == 11
     assert lines[-1] == "  … and 2 more"
-    assert any(line.endswith("/work/5") and "000000000005" in line for line in lines)
+    assert any(line.endswith("/w/5") and "000000000005" in line for line in lines)
     assert "\x1b" not in caught.value.hint
 
 

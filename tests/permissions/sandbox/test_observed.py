@@ -6,7 +6,7 @@ import os
 import shutil
 import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.permissions.sandbox.conftest import Scene
+from tui.permissions.sandbox import walls as planning
 from tui.permissions.sandbox.observed import Observed
 from tui.permissions.sandbox.walls import Level, Walls, plan, prepare
 
@@ -26,6 +27,18 @@ PLACES = (
     "w/.git/config", "w/secret", "w/deep", "w/deep/denied", "tools", "tools/bin",
     "tools/pyvenv.cfg", "run/socket", "added", "added/link",
 )  # fmt: skip
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _alone() -> Iterator[None]:
+    """Other programs of this machine come and go, and a plan looks at their folders."""
+
+    def none(_: str) -> frozenset[str]:
+        return frozenset()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planning, "_working_folders", none)
+        yield
 
 
 def walls_at(base: Path) -> Walls:

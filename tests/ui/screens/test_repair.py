@@ -21,6 +21,7 @@ from tui.ui.app import HoldfastApp
 from tui.ui.screens.repair import RepairScreen
 from tui.ui.widgets.conversation.items import NoticeItem
 from tui.ui.widgets.questions import Choice
+from tui.ui.widgets.row_list import RowList
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ async def test_every_answer_is_in_sight_on_a_small_screen(
         await until(pilot, lambda: asked(app) is not None)
         screen = asked(app)
         assert screen
-        await until(pilot, lambda: screen.rows.size.height >= 2)
+        await until(pilot, lambda: bool(screen.query(RowList)) and screen.rows.size.height >= 2)
         width, height = size
         for choice in screen.query(Choice):
             assert choice.region.right <= width
