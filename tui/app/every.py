@@ -186,7 +186,7 @@ class Repetition:
         else:
             again = f"/every {wait_time(wish.interval_s).replace(' ', '')} …"
             await self._note(
-                f"No longer repeated: another program has the session. {again} starts it."
+                f"No longer repeated: its background process ends. {again} starts it again."
             )
 
     async def _send(self) -> Submitted | None:
