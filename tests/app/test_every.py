@@ -14,6 +14,7 @@ from tui.app import Conversation
 from tui.app.api import HeadlessConversation
 from tui.app.dialog_data import ChoiceQuestion
 from tui.app.every import Repetition, every, read_repetition
+from tui.app.options.arguments import Options
 from tui.app.router import route_from_afar
 from tui.session.records import is_prompt
 
@@ -113,7 +114,7 @@ async def test_it_ends_when_told_to(tmp_path: Path, stop: str) -> None:
             one.goes_on = False
             one.repetition.wake.set()
         await one.task
-        why = "you ended it" if stop else "another program has the session"
+        why = "you ended it" if stop else "its background process ends"
         assert one.notes[-1].startswith(f"No longer repeated: {why}.")
         assert one.said == ""
 
@@ -149,7 +150,7 @@ async def test_the_question_before_it_names_all_limits(
             return ""
 
         monkeypatch.setattr(conversation.frontend, "choose", choose)
-        monkeypatch.setattr(conversation.services, "background_options", object)
+        monkeypatch.setattr(conversation.services, "background_options", Options)
         await every(conversation, "--rounds 3 10m look")
         await every(conversation, "--usd 0 10m look")
     assert "Every 10 min, up to 3 runs, $5.00, 24 h, in a background" in asked[0]
