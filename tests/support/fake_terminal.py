@@ -47,7 +47,8 @@ class FakeTerminal(TerminalLink):
     async def refresh(self, *, since: int | None = None) -> TerminalScreen:
         return self.screen if since is None else replace(self.screen, recent=self.past[since:])
 
-    async def type(self, data: bytes | bytearray, by: Typist) -> Refusal:
+    async def type(self, data: bytes | bytearray, by: Typist, *, call_id: str = "") -> Refusal:
+        del by, call_id
         if not self.refuses:
             self.done.append(bytes(data))
         return self.refuses
