@@ -123,7 +123,8 @@ def test_servers_of_mcp_json_need_trust_and_are_not_removed(run: Run) -> None:
     assert (code, out.split()[:2]) == (0, ["evil", "untrusted"])
     assert "No MCP servers" not in err
     assert "mcp.evil: not applied, because you have not trusted it." in err
-    assert "give exactly one of command and url): mcp.bad." in err
+    assert "mcp.bad: not applied, because" in err
+    assert "give exactly one of command and url)" in err
     assert not touched.exists()
     (told,) = json.loads(run("list", "--json")[1])
     assert (told["name"], told["state"], told["tools"]) == ("evil", "untrusted", 0)
