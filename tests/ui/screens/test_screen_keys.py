@@ -12,6 +12,10 @@ from textual.widgets import OptionList
 from tests.support.script import Ask
 from tests.support.world import World
 from tests.ui.screens.driving import answer, running, say, turn, until
+from tui.core.clock import Clock, SystemClock
+from tui.core.paths import Folders
+from tui.desk import hosts
+from tui.desk.local_host import LocalHost
 from tui.permissions.types import Call, Decision
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.conversation.view import ConversationView
@@ -50,6 +54,16 @@ CALL = Call("t1", "run_command", "run", "make", "make", (), "command", "make", "
 
 def top(app: HoldfastApp) -> str:
     return type(app.screen).__name__
+
+
+@pytest.fixture(autouse=True)
+def _a_desk_in_real_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock that sleeps for no time, the desk would look for sessions without a pause."""
+
+    def host(folders: Folders, _clock: Clock) -> LocalHost:
+        return LocalHost(folders, SystemClock())
+
+    monkeypatch.setattr(hosts, "LocalHost", host)
 
 
 @asynccontextmanager
