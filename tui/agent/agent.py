@@ -107,7 +107,7 @@ class Agent:
         self.models = AgentModels(ctx, requests, self._directives, self._deferred, counter)
         self.permissions = AgentPermissions(ctx)
         self.spans: SpanExport | None = None
-        """What sends spans to the person's collector, where that is switched on."""
+        """The sender of spans to the person's collector, where that is switched on."""
         self._side_questions: SideQuestions | None = None
         self._sweeping: asyncio.Task[None] | None = None
         self._closing = threading.Event()

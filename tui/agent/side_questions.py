@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 ANSWER_TOKENS: Final = 8192
 """The most of an answer, thinking included."""
 LEAST_USD: Final = 0.01
-"""What a question may cost without a word before it, however little of it is cached."""
+"""The most that a question costs without a word before it, however little of it is cached."""
 _EXPECTED: Final = 400
 """Tokens of an answer, as its price before it is estimated."""
 
@@ -88,7 +88,7 @@ class SideText:
 
 @dataclass(slots=True)
 class _Answer:
-    """What has come of one question."""
+    """The answer to one question, as far as it has come."""
 
     question: str
     asked: AsideRequest
@@ -97,7 +97,7 @@ class _Answer:
     """True once a request went out that has no usage yet."""
     texts: list[str] = field(default_factory=list[str])
     streamed: list[str] = field(default_factory=list[str])
-    """Of the attempt that runs."""
+    """The text of the attempt that runs."""
     usage: Usage = field(default_factory=Usage)
     rounds: int = 0
     refused: list[str] = field(default_factory=list[str])

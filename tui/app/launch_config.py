@@ -221,8 +221,8 @@ def config_for(options: Options, session: Path, *, strictly: bool = False) -> Co
 
 
 def other_profile(recorded: str, now: Profile) -> str:
-    """Say that a session goes on with another profile than it was made with; "" where it isn't
-    so."""
+    """Say that a session continues with another profile than it was made with; "" where it
+    doesn't."""
     if not recorded or recorded == now.shown:
         return ""
     return f"This session was made with profile {recorded}; {now.chosen_by} names {now.shown}."
