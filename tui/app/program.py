@@ -162,7 +162,7 @@ class Program:
         return agent
 
     def _use_profile_of(self, session: Path) -> None:
-        """Continue with the profile that a session was made with, unless the command line names one.
+        """Continue with a session's own profile, unless the command line names one.
         Says so where that is another than now. Blocks; raises ConfigError where it is gone."""
         recorded, before = launch_config.recorded_profile(session), self.launch
         if recorded and not self.options.models.profile:
