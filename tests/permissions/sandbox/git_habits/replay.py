@@ -83,7 +83,8 @@ class Place:
             '[protocol "file"]\n\tallow = always\n[core]\n\tpager = cat\n[gc]\n\tauto = 0\n'
         )
         self.environment = {
-            "PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "dumb",
+            "PATH": f"{_without_schedulers(base / 'bin')}:{os.environ['PATH']}",
+            "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "dumb",
             "GIT_AUTHOR_DATE": "2026-11-28T12:00:00Z", "GIT_COMMITTER_DATE": "2026-11-28T12:00:00Z",
             "GIT_EDITOR": "true", "GIT_TERMINAL_PROMPT": "0",
         }  # fmt: skip
@@ -164,6 +165,15 @@ class Place:
         ended = re.search(r"\[exit code (-?\d+)", text)
         code, said = int(ended[1]) if ended else -1, _said(text.removeprefix("(no output)"))
         return Outcome(code, said, self._state(), _marks(text), says.asked)
+
+
+def _without_schedulers(folder: Path) -> Path:
+    """A folder, made here, of schedulers that refuse: `git maintenance start` changes nobody's."""
+    folder.mkdir()
+    for name in ("crontab", "systemctl", "launchctl"):
+        (folder / name).write_text("#!/bin/sh\necho 'not in a test' >&2\nexit 1\n")
+        (folder / name).chmod(0o755)
+    return folder
 
 
 def _as_shown(output: bytes) -> str:
