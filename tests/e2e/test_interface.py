@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -88,7 +88,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 
 @contextmanager
-def standing_in(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[None]:
+def standing_in(folder: Path, patch: pytest.MonkeyPatch) -> Generator[None]:
     with Path(os.devnull).open() as nothing:
         patch.setenv("HOLDFAST_HOME", str(folder / "home"))
         patch.setenv("HOME", str(folder))
