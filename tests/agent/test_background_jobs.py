@@ -52,7 +52,7 @@ async def test_its_end_is_said_with_the_next_prompt_once(tmp_path: Path) -> None
     agent.watch(shown.append)
     told = await events_of(agent, "go")
     (began,) = [event for event in told if isinstance(event, facts.JobStarted)]
-    assert (began.job, began.call_id, began.moved_by) == ("job-1", "1", "")
+    assert (began.id, began.call_id, began.moved_by) == ("job-1", "1", "")
     assert agent.jobs.running == 1
     (tmp_path / "go").unlink()
     await until(lambda: shown)

@@ -113,6 +113,9 @@ def test_a_command_is_found_by_its_checkpoints_alone(
     assert (made["tool"], made["subject"]) == ("run_command", "rm a")
     assert made["permission"] == {"answer": "once", "by": "person", "reason": ""}
     assert "-two" in found["diff"]
+    assert found["session_id"] == id_
+    assert (found["call"], found["prompt"]) == (made["call_id"], made["prompt"])
+    assert found["checkpoint"]
 
 
 def test_what_the_person_changed_is_nobodys_call(

@@ -150,7 +150,7 @@ def test_lines_are_named_as_for_git(
     world: World, capsys: pytest.CaptureFixture[str], lines: str, count: int
 ) -> None:
     told = json.loads(printed(capsys, "--json", f"{world.root}/src/module.py:{lines}"))
-    assert [one["line"] for one in told["lines"]] == list(range(2, 2 + count))
+    assert [one["line"] for one in told] == list(range(2, 2 + count))
 
 
 def test_json_has_all_that_is_known_of_a_call(
@@ -158,15 +158,28 @@ def test_json_has_all_that_is_known_of_a_call(
 ) -> None:
     last = len(world.lines())
     told = json.loads(printed(capsys, "--json", f"src/module.py:{last}"))
-    (origin,) = told["origins"]
-    (maker,) = origin["makers"]
+    (line,) = told
+    (maker,) = line["makers"]
     session = world.sessions[0]
-    assert origin["certain"] is True
-    assert maker["session"] == session.id
-    assert maker["prompt"] == session.prompts[0][0]
+    assert (line["line"], line["text"], line["origin"]) == (last, "last", "tool")
+    assert line["session_id"] == maker["session_id"] == session.id
+    assert line["prompt"] == maker["prompt"]
+    assert "part 1" in line["prompt"]
+    assert maker["prompt_id"] == session.prompts[0][0]
     assert maker["approval"] == {"answer": "allow", "by": "rule", "reason": ""}
-    assert maker["cost_usd"] > 0
-    assert told["lines"] == [{"line": last, "text": "last", "origin": 0, "commit": None}]
+    assert line["cost_usd"] == maker["cost_usd"] > 0
+    assert {"call", "model", "time"} <= line.keys()
+    assert (line["commit"], line["why"], line["formatters"]) == (None, None, [])
+
+
+def test_json_of_what_no_session_made_has_the_same_fields(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = json.loads(printed(capsys, "--json", "src/module.py"))
+    assert len({tuple(line) for line in told}) == 1
+    assert {line["origin"] for line in told} <= {"tool", "command", "person", "before", "uncertain"}
+    other = next(line for line in told if line["origin"] != "tool")
+    assert (other["session_id"], other["prompt"], other["call"]) == (None, None, None)
 
 
 def groups(porcelain: str) -> list[tuple[str, str, dict[str, str]]]:
@@ -319,7 +332,7 @@ def test_an_imported_session_tells_what_its_calls_say(
     world.tick()
     (world.root / "src/module.py").write_text(before + "by another agent\n")
     told = json.loads(printed(capsys, "--json", f"src/module.py:{len(world.lines()) + 1}"))
-    (maker,) = told["origins"][0]["makers"]
+    (maker,) = told[0]["makers"]
     assert (maker["tool"], maker["agent"]) == ("Edit", "claude_code")
 
 
@@ -430,7 +443,7 @@ def test_an_odd_name_is_told_as_git_tells_it(
     named = {line for line in git if line.startswith("filename ")}
     told = printed(capsys, "--porcelain", "--", name).split("\n")
     assert {line for line in told if line.startswith("filename ")} == named
-    assert json.loads(printed(capsys, "--json", "--", name))["path"] == str(world.root / name)
+    assert json.loads(printed(capsys, "--json", "--", name))[-1]["text"] == "last"
     assert "│ last" in printed(capsys, "--", name)
     world.commit(words="with the edit")
     for _ in range(2):
@@ -476,9 +489,6 @@ def test_keys_in_what_was_said_are_masked_and_the_file_is_as_it_is(
         assert key not in out
         assert "Use [secret removed] of " in out
         assert own in out
-        if form != ("--json",):
-            assert "Removed 1 secret from what sessions say. The file is as it is.\n" in err
-        else:
-            assert json.loads(out)["secrets"] == 1
+        assert "Removed 1 secret from what sessions say. The file is as it is.\n" in err
     assert main(["blame", "src/module.py:1"]) == 0
     assert "Removed" not in capsys.readouterr().err, "nothing of the session is told there"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 from pathlib import Path
@@ -12,7 +13,9 @@ import pytest
 from tests.support.agents import Yes, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.cli import print_mode
+from tui.cli.event_output import write_event
 from tui.cli.standard_input import standard_input
+from tui.core import facts
 from tui.core.clock import SystemClock
 
 
@@ -63,9 +66,23 @@ async def test_what_still_runs_at_the_end_is_stopped_and_said_to_be(
     code = await print_mode.run(agent, "go", format_="stream-json", clock=SystemClock())
     printed = capsys.readouterr()
     assert code == 0
-    assert '"type":"job_started","job":"job-1","call_id":"1"' in printed.out
+    assert '"type":"job_started","id":"job-1","call_id":"1"' in printed.out
     assert "Stopping 1 background command: they end with this run." in printed.err
     (owned,) = agent.jobs.all
     assert (owned.job.ended, owned.job.stopped_by) == (True, "program")
     ended = [one.data for one in agent.session.records if one.type == "job_ended"]
     assert [one["stopped_by"] for one in ended] == ["program"]
+
+
+def test_each_file_that_changed_outside_is_an_event_of_its_own() -> None:
+    out = io.StringIO()
+    files = tuple(
+        {"path": name, "state": "changed", "why": "", "calls": ["1"]} for name in ("a.txt", "b.txt")
+    )
+    write_event(facts.FilesChanged(files, "Two files changed."), "stream-json", out, io.StringIO())
+    whole, *each = map(json.loads, out.getvalue().splitlines())
+    assert whole["type"] == "files_changed"
+    assert [(one["type"], one["path"]) for one in each] == [
+        ("file_changed_outside", "a.txt"),
+        ("file_changed_outside", "b.txt"),
+    ]

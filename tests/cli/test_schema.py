@@ -21,6 +21,7 @@ from tui.core.facts import (
     Debug,
     ErrorRaised,
     Fact,
+    FileChangedOutside,
     SubAgentEvent,
     ThinkingDropped,
     ToolFinished,
@@ -55,7 +56,7 @@ def of_type(schema: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
 
 def test_every_event_has_the_fields_that_are_printed() -> None:
     schema = SCHEMAS["events"]()
-    kinds = {*get_args(Fact), *get_args(BatchEvent)} - {FromAgent}
+    kinds = {*get_args(Fact), FileChangedOutside, *get_args(BatchEvent)} - {FromAgent}
     tags = {
         one["properties"]["type"]["enum"][0]
         for one in schema["$defs"].values()

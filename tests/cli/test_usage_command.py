@@ -22,10 +22,11 @@ from tui.agent.limits import session_cost
 from tui.app.reports.usage_table import IN_ORDER, lines, plain, table_of
 from tui.cli import main
 from tui.context.usage.attribution import GROUPINGS, attribute
+from tui.context.usage.bills import bills_of
 from tui.core.paths import folders
 from tui.session.records import Record
 
-_QUICK = ("day", "repository", "session", "purpose")
+_QUICK = ("day", "folder", "repository", "session", "purpose")
 _PRICED = [record for record in spent_session() if record.data.get("model") != OTHER]
 COST = session_cost(_PRICED, {}).session.usd or 0.0
 
@@ -75,11 +76,44 @@ def test_each_grouping_adds_up_to_the_same(capsys: pytest.CaptureFixture[str], b
     assert described["models_without_price"] == ["llama3"]
 
 
+def test_each_row_has_the_promised_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    told()
+    for by in ("day", "model", "folder", "prompt", "tool", "file"):
+        described = data(capsys, "--by", by)
+        rows = described["rows"]
+        assert all({"key", "requests", "tokens", "cost_usd"} <= row.keys() for row in rows)
+        parts = sum(row["tokens"] for row in rows)
+        assert isclose(parts, described["total"]["tokens"], abs_tol=9)
+        assert described["total_usd"] == described["total"]["cost_usd"]
+        counted = [row["requests"] for row in rows]
+        if by in {"tool", "file"}:  # each request is shared among several
+            assert {*counted} == {None}
+        else:
+            assert sum(counted) == sum(
+                bill.requests for one in spent_session() for bill in bills_of(one)
+            )
+
+
+def test_a_restart_takes_its_requests_from_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
+    told()
+    rows = {row["key"]: row["requests"] for row in data(capsys, "--by", "break")["rows"]}
+    assert min(rows.values()) > 0
+    assert sum(rows.values()) == sum(
+        bill.requests for one in spent_session() for bill in bills_of(one)
+    )
+
+
+def test_folders_are_those_of_the_sessions(capsys: pytest.CaptureFixture[str]) -> None:
+    told()
+    (row,) = data(capsys, "--by", "folder")["rows"]
+    assert row["key"] == "/w"
+
+
 def test_no_price_is_null_and_not_zero(capsys: pytest.CaptureFixture[str]) -> None:
     told()
     rows = {row["key"]: row for row in data(capsys, "--by", "model")["rows"]}
     assert rows["llama3"]["cost_usd"] is None
-    assert rows["llama3"]["tokens"]["without_price"] == 30_004
+    assert rows["llama3"]["tokens_of"]["without_price"] == 30_004
     out, _ = asked(capsys, "--by", "model")
     (row,) = [line for line in out.splitlines() if line.startswith("llama3")]
     assert "price unknown" in row
@@ -136,7 +170,7 @@ class TestSince:
     def test_it_takes_whole_days(self, capsys: pytest.CaptureFixture[str]) -> None:
         for words in ((), ("--by", "tool")):
             described = data(capsys, "--since", "2026-11-22", *words)
-            assert described["total"]["tokens"]["output"] == 20
+            assert described["total"]["tokens_of"]["output"] == 20
 
     @pytest.mark.parametrize(
         ("zone", "day"), [("UTC", "22"), ("Asia/Kolkata", "23"), ("America/New_York", "22")]
@@ -152,7 +186,7 @@ class TestSince:
         time.tzset()
         assert data(capsys)["rows"][-1]["key"] == f"2026-11-{day}"
         late = data(capsys, "--since", f"2026-11-{day}", "--by", "kind")
-        assert late["total"]["tokens"]["output"] == 20
+        assert late["total"]["tokens_of"]["output"] == 20
 
     def test_nothing_since_is_said(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert (

@@ -632,11 +632,10 @@ class Days:
 
     def _of(self, person: Person, path: Path) -> Iterator[Told]:
         name = str(path.relative_to(person.work))
-        answer: Json = json.loads(self.run(person, "blame", name, "--json"))
-        origins: list[str] = [self._said(one) for one in answer["origins"]]
+        answer: list[Json] = json.loads(self.run(person, "blame", name, "--json"))
         firsts = self._first_commits(person)
         token = ""
-        for line in answer["lines"]:
+        for line in answer:
             found = _TOKEN.search(line["text"])
             token = found[0] if found else token
             if not line["text"].strip() or not token:
@@ -648,8 +647,7 @@ class Days:
                 true = frozenset({made.by})
             else:  # as git has it, too: the one that wrote it in another way
                 true = frozenset({firsts.get(token, ""), f"commit {line['commit']}"})
-            number: int = line["origin"]
-            yield Told(line["text"], true, origins[number], f"{person.name} {name}")
+            yield Told(line["text"], true, self._said(line), f"{person.name} {name}")
 
     def _first_commits(self, person: Person) -> dict[str, str]:
         """The commit with which each token came."""
@@ -665,15 +663,15 @@ class Days:
         return found
 
     @staticmethod
-    def _said(origin: Json) -> str:
-        if not origin["certain"]:
+    def _said(line: Json) -> str:
+        if line["origin"] == "uncertain":
             return "?"
-        (step,) = origin["makers"]
+        (step,) = line["makers"]
         if step["kind"] in {"person", "before"}:
             return str(step["kind"])
         if step["kind"] == "commit":
             return f"commit {step['commit']}"
-        job = _JOB.search(str(step.get("said", "")))
+        job = _JOB.search(str(step.get("prompt", "")))
         return f"{job[1] if job else '-'}/{step.get('call', step['kind'])}"
 
 

@@ -283,7 +283,8 @@ class _Printer:
             case _:
                 pass
         if self._json:
-            self.line(json.dumps(event.to_json(), ensure_ascii=True, separators=(",", ":")))
+            for line in event.to_lines():
+                self.line(json.dumps(line, ensure_ascii=True, separators=(",", ":")))
         else:
             for text in lines_of(event, total=self._total, numbered=self._numbered):
                 self.line(text)

@@ -50,6 +50,9 @@ class FromAgent:
     def to_json(self) -> dict[str, Any]:
         return {**self.event.to_json(), "task": self.task}
 
+    def to_lines(self) -> list[dict[str, Any]]:
+        return [{**line, "task": self.task} for line in self.event.to_lines()]
+
 
 class RetryDelayed(WireFact, frozen=True, tag="waiting"):
     """The next attempt begins in `seconds`."""

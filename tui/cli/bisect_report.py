@@ -467,7 +467,7 @@ def _to_json(report: BisectReport, made: Sequence[_Made], diff: str) -> dict[str
         }
     else:
         outcome = {"outcome": result.reason, "state": result.state + 1}
-    return outcome | {
+    return {**_first_failure(report, made), **outcome} | {
         "command": report.command,
         "states": len(report.states),
         "pruned": report.pruned,
@@ -491,6 +491,22 @@ def _to_json(report: BisectReport, made: Sequence[_Made], diff: str) -> dict[str
         "lent": list(report.lent),
         "missing": list(report.missing),
         "changed_by_the_command": list(report.changed),
+    }
+
+
+def _first_failure(report: BisectReport, made: Sequence[_Made]) -> dict[str, Any]:
+    """The first state in which the command fails, with its call if only that can have made it:
+    null for each that isn't known."""
+    result = report.result
+    if not isinstance(result, FirstFailure):
+        return dict.fromkeys(("session_id", "checkpoint", "call", "prompt"))
+    fails = report.states[result.fails]
+    origin = made[0].origin if len(made) == 1 else None
+    return {
+        "session_id": fails.session.header.id,
+        "checkpoint": fails.files.checkpoint,
+        "call": fails.files.call_id if origin else None,
+        "prompt": origin.prompt_text if origin else None,
     }
 
 

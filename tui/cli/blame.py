@@ -60,6 +60,20 @@ _KINDS: Final = {
     "lost": "unsure",
 }
 _UNSURE: Final = "unsure"
+_ORIGINS: Final = {
+    "edit": "tool",
+    "command": "command",
+    "formatter": "command",
+    "git": "command",
+    "job": "command",
+    "rewind": "person",
+    "person": "person",
+    "commit": "person",
+    "before": "before",
+    "lost": "uncertain",
+}
+"""The origins that programs are promised, by the kind of a step."""
+_PROMISED: Final = ("session_id", "prompt", "call", "model", "cost_usd", "time")
 _COLOURS: Final = {
     "person": "32",
     "before": "2",
@@ -80,8 +94,8 @@ def run(options: Options) -> int:
     if options.sessions.shape == "notes":
         return _notes(found, first, last)
     if options.json:
-        return print_json({**_described(found, lines, first, last, prices), "secrets": secrets})
-    if options.sessions.shape == "porcelain":
+        print_json(_described(found, lines, first, last, prices))
+    elif options.sessions.shape == "porcelain":
         _porcelain(found, lines, first, last)
     elif lines:
         _show(found, lines, first, last, prices)
@@ -201,44 +215,45 @@ def _commands(step: RecordedStep) -> list[tuple[str, str]]:
 
 def _described(
     found: FileBlame, lines: Sequence[str], first: int, last: int, prices: Mapping[str, Price]
-) -> dict[str, Any]:
-    used = sorted({found.of[n] for n in range(first - 1, last)})
-    numbers = {origin: n for n, origin in enumerate(used)}
-    return {
-        "path": found.path,
-        "names": list(found.names),
-        "lines": [
+) -> list[dict[str, Any]]:
+    """A row for each line: its origin, and the step that made it if that is certain. `makers` are
+    all that may have, `formatters` those that wrote it anew without changing what it says."""
+    sources: dict[int, dict[str, Any]] = {
+        origin: {
+            "why": found.origins[origin].why or None,
+            "makers": [_step(found.steps[n], prices) for n in found.origins[origin].makers],
+            "formatters": [_step(found.steps[n], prices) for n in found.origins[origin].formatters],
+        }
+        for origin in {found.of[n] for n in range(first - 1, last)}
+    }
+    rows: list[dict[str, Any]] = []
+    for n in range(first - 1, last):
+        source, commit = sources[found.of[n]], found.commit(n)
+        certain = found.certain(n)
+        maker: dict[str, Any] = source["makers"][0] if certain else {}
+        step: dict[str, Any] = {name: maker.get(name) for name in _PROMISED}
+        step["time"] = step["time"] or (certain and _commit_time(commit)) or None
+        rows.append(
             {
                 "line": n + 1,
                 "text": lines[n],
-                "origin": numbers[found.of[n]],
-                "commit": commit.commit if (commit := found.commit(n)) else None,
+                "origin": _ORIGINS[found.makers(n)[0].kind] if certain else "uncertain",
+                **step,
+                "commit": commit.commit if commit else None,
+                **source,
             }
-            for n in range(first - 1, last)
-        ],
-        "origins": [
-            {
-                "certain": found.certain(found.of.index(origin)),
-                "why": found.origins[origin].why or None,
-                "makers": [_step(found.steps[n], prices) for n in found.origins[origin].makers],
-                "formatters": [
-                    _step(found.steps[n], prices) for n in found.origins[origin].formatters
-                ],
-            }
-            for origin in used
-        ],
-        "notes": list(found.notes),
-    }
+        )
+    return rows
 
 
 def _step(step: RecordedStep, prices: Mapping[str, Price]) -> dict[str, Any]:
     fields = {
         "kind": step.kind,
         "time": step.time,
-        "session": step.session,
-        "parent_session": step.parent,
-        "prompt": step.prompt,
-        "said": step.said,
+        "session_id": step.session,
+        "parent_session_id": step.parent,
+        "prompt": step.said,
+        "prompt_id": step.prompt,
         "fork_at": step.before,
         "call": step.call,
         "tool": step.tool,

@@ -33,7 +33,8 @@ def exit_code(outcome: Outcome) -> int:
 def write_event(event: Fact, format_: Format, out: TextIO, err: TextIO) -> None:
     """Write one fact: as data if that is asked for, and whatever the person should know."""
     if format_ == "stream-json" and not isinstance(event, facts.Alive):
-        write_line(out, json_line(event.to_json()))
+        for line in event.to_lines():
+            write_line(out, json_line(line))
     to_stderr(err, *fact_lines(event))
     if isinstance(event, facts.Debug) and format_ == "text":
         to_stderr(err, event.text)

@@ -13,7 +13,7 @@ import msgspec
 from tui.app.options.arguments import Options
 from tui.batch.events import BatchEvent, FromAgent
 from tui.batch.state import RunState
-from tui.core.facts import Fact, SubAgentEvent, ThinkingDropped
+from tui.core.facts import Fact, FileChangedOutside, SubAgentEvent, ThinkingDropped
 from tui.core.theme_cache import COLOURS
 from tui.settings.file_schemas import Schema, config, document, hooks, text_of
 
@@ -31,7 +31,7 @@ def run(options: Options) -> int:
 def events() -> Schema:
     """Return the schema of a line of `-p --output-format stream-json` and of `run --json`."""
     kinds = [one for one in get_args(BatchEvent) if one not in (FromAgent, *get_args(Fact))]
-    _, parts = msgspec.json.schema_components([Fact, *kinds], ref_template=_REF)
+    _, parts = msgspec.json.schema_components([Fact, FileChangedOutside, *kinds], ref_template=_REF)
     dropped = ThinkingDropped({}, {})
     parts[ThinkingDropped.__name__]["properties"] |= {
         name: msgspec.json.schema(type(value))
@@ -40,7 +40,7 @@ def events() -> Schema:
     }
     parts[SubAgentEvent.__name__]["properties"]["event"] = {"$ref": _REF.format(name=_EVENT)}
     del parts["WireFact"]
-    parts[_EVENT] = _any_of(get_args(Fact))
+    parts[_EVENT] = _any_of((*get_args(Fact), FileChangedOutside))
     parts[_OF_THE_RUN] = _any_of(kinds)
     one = {"anyOf": [{"$ref": _REF.format(name=name)} for name in (_EVENT, _OF_THE_RUN)]}
     return document(

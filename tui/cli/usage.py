@@ -49,8 +49,10 @@ from tui.settings.layers import own_prices
 if TYPE_CHECKING:
     from tui.context.usage.attribution import Grouping
 
-_QUICK: Final = ("day", "model", "repository", "session", "purpose", "profile")
+_QUICK: Final = ("day", "model", "folder", "repository", "session", "purpose", "profile")
 """The groupings that the bills alone are enough for."""
+_WHOLE: Final = frozenset({*_QUICK, "prompt", "break"})
+"""The groupings in which each request has one row."""
 _SHOWN: Final = 40
 _DAYS: Final = 60
 _WIDTH: Final = 100
@@ -137,7 +139,7 @@ def _of_bills(
             if price is None:
                 made.unknown[bill.model] = None
             key = key_of(bill)
-            made.add(key, Amount.of(bill.usage, price))
+            made.add(key, Amount.of(bill, price))
             made.sessions.add(session.file[1])
             if by == "session" and key not in made.names:
                 made.names[key] = f"{key}  {session.about.title}".rstrip()
@@ -154,6 +156,9 @@ def _key_of(by: str, session: BilledSession, day_of: Callable[[str], str]) -> Ca
             return lambda bill: bill.purpose
         case "profile":
             return lambda bill: bill.profile or DEFAULT_PROFILE
+        case "folder":
+            folder = shorten(session.about.cwd) if session.about.cwd else ""
+            return lambda _bill: folder
         case "repository":
             name = repository(session.about.cwd)
             return lambda _bill: name
@@ -263,19 +268,26 @@ def _described(table: UsageTable, since: str, made: _Made, notes: Sequence[str])
         "by": table.by,
         "since": since or None,
         "sessions": len(made.sessions),
-        "rows": [{"key": row.key, "name": row.name, **_numbers(row.amount)} for row in table.rows],
-        "total": _numbers(total_of(row.amount for row in table.rows)),
+        "rows": [
+            {"key": row.key, "name": row.name, **_numbers(table.by, row.amount)}
+            for row in table.rows
+        ],
+        "total": (total := _numbers(table.by, total_of(row.amount for row in table.rows))),
+        "total_usd": total["cost_usd"],
         "models_without_price": [*made.unknown],
         "notes": list(notes),
     }
 
 
-def _numbers(amount: Amount) -> dict[str, Any]:
-    """An amount as data. `cost_usd` is null where no price is known for any of it."""
+def _numbers(by: str, amount: Amount) -> dict[str, Any]:
+    """An amount as data. `cost_usd` is null where no price is known for any of it, `requests`
+    where each request is shared among several rows."""
     known = not amount.unpriced or amount.usd > 0
     return {
+        "requests": round(amount.requests) if by in _WHOLE else None,
+        "tokens": round(amount.tokens),
         "cost_usd": round(amount.usd, 6) if known else None,
-        "tokens": {
+        "tokens_of": {
             "cached": round(amount.read),
             "written_to_cache": round(amount.written),
             "new": round(amount.fresh),

@@ -149,7 +149,7 @@ def words(fact: Told, now: datetime | None = None) -> Sentence | None:  # noqa: 
         case facts.JobStarted():
             how = "moved to the background" if fact.moved_by else "started in the background"
             about = f": {fact.command}" if fact.command else ""
-            return Sentence(f"{fact.job or 'A command'} {how}{about}.")
+            return Sentence(f"{fact.id or 'A command'} {how}{about}.")
         case facts.JobFinished():
             level: Level = "success" if fact.exit_code == 0 else "warning"
             level = "info" if fact.stopped_by else level
@@ -386,11 +386,11 @@ def job_end(fact: facts.JobFinished) -> str:
     took, about = duration(fact.seconds), f": {fact.command}" if fact.command else ""
     if fact.stopped_by:
         by = _STOPPED_BY.get(fact.stopped_by, "stopped with the session")
-        return f"{fact.job} {by} after {took}{about}"
+        return f"{fact.id} {by} after {took}{about}"
     if fact.state == END_UNKNOWN:
-        return f"{fact.job}: its keeper was killed, end unknown{about}"
+        return f"{fact.id}: its keeper was killed, end unknown{about}"
     verb = "finished" if fact.exit_code == 0 else "failed"
-    return f"{fact.job} {verb}, {fact.state}, {took}{about}"
+    return f"{fact.id} {verb}, {fact.state}, {took}{about}"
 
 
 def _misfits(fact: facts.ThinkingDropped) -> str:

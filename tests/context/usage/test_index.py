@@ -59,7 +59,7 @@ def tokens(found: Sequence[BilledSession]) -> int:
 
 def usd(found: Sequence[BilledSession]) -> float:
     bills = (bill for session in found for bill in session.bills)
-    return total_of(Amount.of(bill.usage, bill.price({})) for bill in bills).usd
+    return total_of(Amount.of(bill, bill.price({})) for bill in bills).usd
 
 
 WHOLE = session_cost(spent_session(), {}).session.usage.total

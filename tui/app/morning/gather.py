@@ -224,7 +224,7 @@ def _pay(
     for bill in bills:
         if span.holds(bill.time):
             price = bill.price(prices.get(bill.profile, prices[""]))
-            amount = Amount.of(bill.usage, price)
+            amount = Amount.of(bill, price)
             night.spent.setdefault(bill.model, Amount()).add(amount)
             night.paid.setdefault(bill.profile or DEFAULT_PROFILE, Amount()).add(amount)
 

@@ -43,8 +43,8 @@ SHAPES = ("script", "tasks", "skill")
 REPORTS = ("text", "md", "html", "json")
 SEVERITIES = ("high", "medium", "low", "never")
 GROUPINGS = (
-    "day", "model", "repository", "session", "purpose", "prompt", "brought", "kind", "tool",
-    "file", "server", "skill", "agent", "break", "profile",
+    "day", "model", "folder", "repository", "session", "purpose", "prompt", "brought", "kind",
+    "tool", "file", "server", "skill", "agent", "break", "profile",
 )  # fmt: skip
 PLACES = (
     "prompt", "answer", "thinking", "call", "result", "output", "summary", "note", "title",

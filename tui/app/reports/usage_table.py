@@ -23,6 +23,7 @@ Width: TypeAlias = Callable[[str], int]
 NAMES: Final[Mapping[str, str]] = {
     "day": "day",
     "model": "model",
+    "folder": "folder",
     "repository": "repository",
     "session": "session",
     "purpose": "purpose",
@@ -40,11 +41,12 @@ NAMES: Final[Mapping[str, str]] = {
 """The groupings, with their names for people."""
 IN_ORDER: Final = frozenset({"day", "prompt", "brought"})
 """The groupings whose rows stand in the order of time."""
-_PATHS: Final = frozenset({"file", "repository"})
+_PATHS: Final = frozenset({"file", "folder", "repository"})
 """The groupings whose names say most at their end."""
 _NOTHING: Final[Mapping[str, str]] = {
     "day": "(no date)",
     "model": "(model not named)",
+    "folder": "(no folder)",
     "repository": "(no folder)",
     "prompt": "(before the first prompt)",
     "brought": "(there from the start)",

@@ -8,18 +8,20 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from tui.context.usage.bills import Bill
 from tui.core.messages import Usage
 from tui.provider.prices import SEARCH_USD, ModelPrice
 
 _MILLION: Final = 1_000_000
 _COUNTS: Final = 5
-"""The first fields of an amount are tokens, the others USD."""
+"""The first fields of an amount are tokens, most others USD."""
 
 
 class Amount(Struct, gc=False):
     """Tokens that were read from the cache, written to it, new, and output, with the USD for each;
     `fees` are those for searches. `unpriced` tokens came from a model without a known price: there
-    is nothing in the USD for them."""
+    is nothing in the USD for them. `requests` counts those that belong to it whole: none where a
+    request is shared among several."""
 
     read: float = 0.0
     written: float = 0.0
@@ -31,6 +33,7 @@ class Amount(Struct, gc=False):
     fresh_usd: float = 0.0
     output_usd: float = 0.0
     fees: float = 0.0
+    requests: float = 0.0
 
     def add(self, other: Amount) -> None:
         """Add another amount."""
@@ -44,6 +47,7 @@ class Amount(Struct, gc=False):
         self.fresh_usd += other.fresh_usd
         self.output_usd += other.output_usd
         self.fees += other.fees
+        self.requests += other.requests
 
     def take(self, other: Amount) -> None:
         """Take another amount out of this one."""
@@ -57,6 +61,7 @@ class Amount(Struct, gc=False):
         self.fresh_usd -= other.fresh_usd
         self.output_usd -= other.output_usd
         self.fees -= other.fees
+        self.requests -= other.requests
 
     @property
     def usd(self) -> float:
@@ -88,13 +93,14 @@ class Amount(Struct, gc=False):
         return cls(*value)
 
     @classmethod
-    def of(cls, usage: Usage, price: ModelPrice | None) -> Amount:
-        """One answer, with its searches."""
-        return cls.at(usage, TokenRates.of(usage, price))
+    def of(cls, bill: Bill, price: ModelPrice | None) -> Amount:
+        """All that a bill is for, with its searches."""
+        return cls.at(bill, TokenRates.of(bill.usage, price))
 
     @classmethod
-    def at(cls, usage: Usage, rates: TokenRates) -> Amount:
-        """One answer, with its searches, at the rates that it was billed at."""
+    def at(cls, bill: Bill, rates: TokenRates) -> Amount:
+        """All that a bill is for, with its searches, at the rates that it was billed at."""
+        usage = bill.usage
         made = rates.amount(
             usage.cache_read_input_tokens,
             usage.cache_creation_input_tokens,
@@ -102,6 +108,7 @@ class Amount(Struct, gc=False):
             usage.output_tokens,
         )
         made.fees = rates.fees(usage)
+        made.requests = float(bill.requests)
         return made
 
 

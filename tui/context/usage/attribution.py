@@ -307,7 +307,7 @@ class _Attributor:
             self._begin_day(self._days.of(then))
             price = self._price(bill)
             rates = TokenRates.of(bill.usage, price)
-            whole = Amount.at(bill.usage, rates)
+            whole = Amount.at(bill, rates)
             self._request(bill, price, whole)
             if bill.purpose == "answers":
                 answered = True
@@ -323,7 +323,7 @@ class _Attributor:
         for bill in bills_of(record):
             self._begin_day(self._days.of(moment_of(bill.time)))
             price = self._price(bill)
-            self._request(bill, price, Amount.of(bill.usage, price))
+            self._request(bill, price, Amount.of(bill, price))
         self._owners.learn_title(record)
 
     def attribution(self) -> Attribution:
@@ -523,6 +523,7 @@ class _Attributor:
         lost = min(last.cached, usage.prompt_tokens) - read
         if lost > 0:
             paid = rates.amount(*split(usage, read, read + lost))
+            paid.requests = 1.0
             paid.written_usd -= paid.written * rates.read
             paid.fresh_usd -= paid.fresh * rates.read
             missing = reason or elsewhere or (EXPIRED if last.until < now else MISSED)

@@ -56,7 +56,7 @@ FileChoice: TypeAlias = Callable[[SessionFileState], bool]
 
 _DATABASE: Final = CacheDatabase(
     "usage.sqlite3",
-    2,
+    3,
     """
 CREATE TABLE session(
     path BLOB PRIMARY KEY, changed INTEGER, size INTEGER, bills BLOB

@@ -29,6 +29,10 @@ class WireFact(msgspec.Struct, frozen=True, tag_field="type"):
             data["usage"] = usage.to_json()
         return data
 
+    def to_lines(self) -> list[dict[str, Any]]:
+        """As the objects that programs read: one, for most facts."""
+        return [self.to_json()]
+
 
 class DurableFact(WireFact, frozen=True):
     """A fact that is in the record, too.

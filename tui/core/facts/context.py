@@ -198,6 +198,15 @@ class ContextFiles(WireFact, frozen=True, tag="context_files"):
     files: tuple[dict[str, Any], ...]
 
 
+class FileChangedOutside(WireFact, frozen=True, tag="file_changed_outside"):
+    """One file of `FilesChanged`, for programs."""
+
+    path: str
+    state: str
+    why: str
+    calls: list[str]
+
+
 class FilesChanged(WireFact, frozen=True, tag="files_changed"):
     """Files are not as the model last saw them, which the next request tells it. `files` are
     `{"path", "state", "why", "calls"}`: the state is changed, gone or back (as it was), `why` says
@@ -206,6 +215,9 @@ class FilesChanged(WireFact, frozen=True, tag="files_changed"):
 
     files: tuple[dict[str, Any], ...]
     text: str
+
+    def to_lines(self) -> list[dict[str, Any]]:
+        return [self.to_json(), *(FileChangedOutside(**file).to_json() for file in self.files)]
 
 
 INTERRUPTION: Final = "B01"

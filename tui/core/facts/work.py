@@ -16,7 +16,7 @@ class JobStarted(WireFact, frozen=True, tag="job_started"):
     """A command runs in the background. `call_id` is of the call that started it, or of the
     person's own command; `moved_by` is person where it ran in front before, else ""."""
 
-    job: str
+    id: str
     call_id: str
     command: str
     pid: int
@@ -43,10 +43,10 @@ class JobFinished(DurableFact, frozen=True, tag="job_finished"):
 
     record_type = "job_ended"
     written = (
-        "job call_id command exit_code state stopped_by seconds path bytes text hidden end_read"
+        "job=id call_id command exit_code state stopped_by seconds path bytes text hidden end_read"
     )
 
-    job: str
+    id: str
     call_id: str
     command: str
     exit_code: int | None
@@ -66,7 +66,7 @@ class JobFinished(DurableFact, frozen=True, tag="job_finished"):
     @classmethod
     def completed(cls, *values: Any) -> Self:
         fact = cls(*values)
-        return replace(fact, job=fact.job or "job", state=fact.state or "ended")
+        return replace(fact, id=fact.id or "job", state=fact.state or "ended")
 
 
 class FileChanged(RecordFact, frozen=True, tag="file_change"):

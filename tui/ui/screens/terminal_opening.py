@@ -29,7 +29,7 @@ async def open_terminal(frontend: ScreenFrontend, item: ToolItem) -> None:
             frontend.app.push_screen(job_screen(owned))
             return
     ends = (fact for _, fact in retold(agent.session.records) if isinstance(fact, JobFinished))
-    last = next((end for end in reversed([*ends]) if end.job == name), None)
+    last = next((end for end in reversed([*ends]) if end.id == name), None)
     if last is None:
         frontend.say(f"{name} isn't known any more.")
     elif not last.path or not await asyncio.to_thread(Path(last.path).is_file):
