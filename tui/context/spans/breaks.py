@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
+from itertools import chain
+from operator import attrgetter
 from typing import Final
 
 from tui.context.spans import turn as turns
@@ -28,19 +31,19 @@ def begin(spans: OpenSpans, record: Record) -> None:
         **dollars("holdfast.break.forecast_usd", data.get("cost_usd")),
         **_MESSAGE.read(data, content=spans.content),
     }
-    spans.breaks.append(OpenBreak(span_id("break", record.id), spans.now, values))
+    one = OpenBreak(span_id("break", record.id), spans.now, values)
+    spans.breaks.setdefault(str(values[_REASON]), deque()).append(one)
 
 
 def billed(spans: OpenSpans, record: Record) -> None:
     """End the first break of the reason that a bill names."""
     data = record.data
-    for place, one in enumerate(spans.breaks):
-        if one.values[_REASON] == data.get("reason"):
-            bill = _FIELDS.read(data, content=False)
-            bill |= dollars("holdfast.break.billed_usd", data.get("billed_usd"))
-            del spans.breaks[place]
-            _put(spans, OpenBreak(one.id, one.start, one.values | bill))
-            return
+    reason = data.get("reason")
+    if isinstance(reason, str) and (waiting := spans.breaks.get(reason)):
+        one = waiting.popleft()
+        bill = _FIELDS.read(data, content=False)
+        bill |= dollars("holdfast.break.billed_usd", data.get("billed_usd"))
+        _put(spans, OpenBreak(one.id, one.start, one.values | bill))
 
 
 def end_answered(spans: OpenSpans) -> None:
@@ -52,7 +55,7 @@ def end_answered(spans: OpenSpans) -> None:
 
 def end_all(spans: OpenSpans) -> None:
     """End the breaks whose bill has not come, without it."""
-    for one in spans.breaks:
+    for one in sorted(chain.from_iterable(spans.breaks.values()), key=attrgetter("start")):
         _put(spans, one)
     spans.breaks.clear()
 

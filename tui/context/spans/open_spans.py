@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from tui.context.spans.attributes import PROVIDER, Values, cut, sendable
@@ -92,7 +93,8 @@ class OpenSpans:
     turn: OpenTurn | None = None
     request: OpenRequest | None = None
     calls: dict[str, OpenToolCall] = field(default_factory=dict[str, OpenToolCall])
-    breaks: list[OpenBreak] = field(default_factory=list[OpenBreak])
+    breaks: dict[str, deque[OpenBreak]] = field(default_factory=dict[str, deque[OpenBreak]])
+    """By their reasons, which is all that a bill names."""
     before: int = 0
     """When the record before was written."""
     now: int = 0

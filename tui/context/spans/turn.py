@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from operator import attrgetter
+
 from tui.context.spans.attributes import AGENT, Values, sendable, text_message
 from tui.context.spans.ids import span_id, trace_id
 from tui.context.spans.open_spans import OpenSpans, OpenTurn
@@ -18,9 +21,9 @@ def begin(spans: OpenSpans, record: Record, by: str = PROGRAM, prompt: str = "")
     before = spans.turn
     end(spans)
     own = span_id("turn", record.id)
-    calls = [one for one in spans.within if one.since <= spans.now] or spans.within[:1]
-    if calls:
-        call = calls[-1]
+    if spans.within:
+        since = bisect_right(spans.within, spans.now, key=attrgetter("since"))
+        call = spans.within[max(0, since - 1)]
         root = SpanContext(call.context.trace_id, own)
         parent, agent = call.context.span_id, call.agent
     else:
