@@ -182,6 +182,23 @@ def test_one_that_is_gone_or_slow_is_asked_later(there: LocalCollector) -> None:
     assert gone.deliver([SPAN]).outcome == "later"
 
 
+def test_a_collector_is_another_one_by_whatever_it_may_have() -> None:
+    env = {"OTEL_EXPORTER_OTLP_HEADERS": "api-key=secret-a"}
+    url, command = "https://c.test", "pass show collector"
+    same = collector_of(OtelSettings(endpoint=url, service_name="x"), env)
+    others = [
+        collector_of(OtelSettings(endpoint=url), {}),
+        collector_of(OtelSettings(endpoint=url), {"OTEL_EXPORTER_OTLP_HEADERS": "api-key=b"}),
+        collector_of(OtelSettings(endpoint=url, headers_command=command), env),
+        collector_of(OtelSettings(endpoint=url, content=True), env),
+        collector_of(OtelSettings(endpoint="https://d.test"), env),
+    ]
+    of_key = collector_of(OtelSettings(endpoint=url), env).identity(b"k")
+    assert same.identity(b"k") == of_key
+    assert len({of_key, *(one.identity(b"k") for one in others)}) == 6
+    assert same.identity(b"another installation") != of_key
+
+
 def test_the_environment_can_only_switch_it_off() -> None:
     assert switched_off({"OTEL_SDK_DISABLED": "TRUE"})
     assert not switched_off({"OTEL_SDK_DISABLED": "no"})

@@ -16,8 +16,8 @@ from tests.core.test_otlp import read_by_the_package
 from tests.support.odd_records import odd_session
 from tests.support.spent_session import call, said, usage
 from tui.agent.limits import session_cost
-from tui.context.spans import CONVENTIONS, SpanFold, spans_of
-from tui.core.otlp import Span, SpanSource, to_json, to_protobuf
+from tui.context.spans import CONVENTIONS, RunningCall, SpanFold, spans_of
+from tui.core.otlp import Span, SpanContext, SpanSource, to_json, to_protobuf
 from tui.session.records import COSTLY, Record
 
 Json = dict[str, Any]
@@ -136,6 +136,24 @@ def test_a_request_has_what_the_conventions_want() -> None:
         "holdfast.request.id": "req_1",
         "holdfast.cost_usd": price,
     }
+
+
+def test_a_turn_is_in_the_trace_around_its_program() -> None:
+    around = SpanContext("c1" * 16, "d2" * 8)
+    inside = prompt(traceparent=around.traceparent)
+    first = [inside, request(1), answer(), {**inside}, request(2), answer()]
+    made = spans(session(*first, prompt(), request(3), answer()))
+    *turns, last = (one for one in made if one.name == "invoke_agent holdfast")
+    assert {(one.context.trace_id, one.parent) for one in turns} == {
+        (around.trace_id, around.span_id)
+    }
+    assert {one.context.trace_id for one in made[:4]} == {around.trace_id}
+    assert [one.links for one in turns] == [(), ()]  # they are in one trace
+    assert (last.parent, last.links) == ("", (turns[-1].context,))
+    calls_ = [RunningCall(SpanContext("e3" * 16, "f4" * 8), 1, "explore")]
+    inside = prompt(traceparent=around.traceparent)
+    (inner,) = spans(session(inside, request(1)), within=calls_)[1:]
+    assert inner.context.trace_id == "e3" * 16  # a sub-agent is in its parent's
 
 
 def test_each_turn_is_linked_to_the_one_before() -> None:

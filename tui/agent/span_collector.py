@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.error import HTTPError, URLError
@@ -84,6 +85,8 @@ class Collector:
     command: str = ""
     timeout_s: float = TIMEOUT_S
     compressed: bool = False
+    content: bool = False
+    """True if it gets texts, too."""
     clock: Clock = field(default_factory=SystemClock)
     _printed: Mapping[str, str] | None = field(default=None, repr=False)
 
@@ -91,6 +94,12 @@ class Collector:
     def name(self) -> str:
         """Its host and port, for the person."""
         return urlsplit(self.url).netloc.rpartition("@")[2]
+
+    def identity(self, key: bytes) -> str:
+        """Return what names this collector, and what it may have, in a record. It tells nothing of
+        the headers to whoever lacks the installation's `key`."""
+        parts = (self.url, sorted(self.headers.items()), self.command, self.content)
+        return blake2b(json.dumps(parts).encode(), key=key, digest_size=8).hexdigest()
 
     def deliver(self, spans: Sequence[Span], *, within_s: float = TIMEOUT_S) -> Delivery:
         """Send spans. Never raises. A token that is refused is asked for once more."""
@@ -211,6 +220,7 @@ def collector_of(settings: OtelSettings, env: Mapping[str, str]) -> Collector:
         settings.headers_command,
         timeout or TIMEOUT_S,
         _either(env, "OTEL_EXPORTER_OTLP_COMPRESSION") == "gzip",
+        settings.content,
     )
 
 

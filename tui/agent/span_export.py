@@ -4,6 +4,9 @@ Records come as they are appended, from the loop, and cost it an append each. A 
 folds them into spans and sends these in batches. Spans are computed from the record, so a collector
 that is gone costs no memory but a batch: what it lacks is folded once it is back. A mark on the
 disk says up to which record it has everything, from which the next run of the session continues.
+
+A turn belongs to the collector that was set when its prompt was recorded, by the prompt's record:
+to no other one are its spans sent, whatever the next run of the session has set.
 """
 
 from __future__ import annotations
@@ -12,16 +15,16 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from tui.agent.span_collector import Delivery
-from tui.context.spans import SpanFold
+from tui.context.spans import RunningCall, SpanFold
 from tui.core.dataclass import dataclass, field
 from tui.core.formatting import plural
-from tui.core.otlp import Span
+from tui.core.otlp import Span, parent_in
 from tui.session.records import Record
 from tui.session.session import Session
 
@@ -77,10 +80,11 @@ class _Item:
 
 @dataclass(slots=True)
 class SpanSender:
-    """Folds what `queue` has, and sends it to `target`; used by one thread. `mark` is the file of
-    the mark, None where nothing is kept."""
+    """Folds what `queue` has, and sends it to `target`; used by one thread. Only turns of the
+    collector `identity` are sent. `mark` is the file of the mark, None where nothing is kept."""
 
     target: SpanTarget
+    identity: str
     mark: Path | None = None
     queue: deque[_Item] = field(default_factory=deque[_Item])
     figures: SpanFigures = field(default_factory=SpanFigures)
@@ -88,6 +92,8 @@ class SpanSender:
     _last: str = ""
     """The last record that was folded."""
     _marked: str = ""
+    _own: bool = False
+    """True in a turn that belongs to the target."""
     _since: float = 0.0
     _not_before: float = 0.0
     _wait: float = _FIRST_WAIT_S
@@ -145,7 +151,10 @@ class SpanSender:
                 return
             item = self.queue.popleft()
             made = item.fold.add(item.record)
-            if not item.old and not (item.marks and item.record.id <= self._marked):
+            past = item.old or (item.marks and (item.record.id <= self._marked or not self._own))
+            if item.marks and item.record.type == "user":
+                self._own = item.record.data.get("collector") == self.identity
+            if not past:
                 if made and not self._batch:
                     self._since = now
                 self._batch += made
@@ -170,8 +179,13 @@ class SpanSender:
 class SpanExport:
     """Follows a session and those of its sub-agents, until `close`."""
 
-    def __init__(self, sender: SpanSender, fold: SpanFold, session: Session) -> None:
+    def __init__(
+        self, sender: SpanSender, fold: SpanFold, session: Session, around: str = ""
+    ) -> None:
         self._sender, self._fold, self._session = sender, fold, session
+        self._live = live_fold(session)
+        outer = parent_in(around)
+        self._around = {"traceparent": outer.traceparent} if outer else {}
         self._from = session.records[-1].id if session.records else _NOTHING
         self._news = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -186,8 +200,16 @@ class SpanExport:
         """The collector's host and port."""
         return self._sender.target.name
 
+    @property
+    def prompt_fields(self) -> Mapping[str, str]:
+        return {"collector": self._sender.identity, **self._around}
+
     def recorded(self, record: Record) -> None:
+        self._live.add(record)
         self._take(_Item(self._fold, record, marks=True))
+
+    def traceparent(self, call_id: str) -> str:
+        return traceparent_in(self._live, call_id)
 
     def of_sub_agent(self, session: Session) -> SubAgentSpans:
         """Follow the session of a sub-agent, which may have worked before."""
@@ -197,7 +219,8 @@ class SpanExport:
         own = SpanFold(session.id, fold.prices, fold.content, within)
         for record in session.records:
             self._take(_Item(own, record, marks=False, old=True))
-        return SubAgentSpans(self, own)
+        live = live_fold(session, self._live.runs.setdefault(session.id, []))
+        return SubAgentSpans(self, own, live)
 
     def take(self, fold: SpanFold, record: Record) -> None:
         """Take a record of a sub-agent's session."""
@@ -262,9 +285,36 @@ class SubAgentSpans:
 
     export: SpanExport
     fold: SpanFold
+    live: SpanFold
+
+    @property
+    def prompt_fields(self) -> Mapping[str, str]:
+        return {}
 
     def recorded(self, record: Record) -> None:
+        self.live.add(record)
         self.export.take(self.fold, record)
+
+    def traceparent(self, call_id: str) -> str:
+        return traceparent_in(self.live, call_id)
 
     def of_sub_agent(self, session: Session) -> SubAgentSpans:
         return self.export.of_sub_agent(session)
+
+
+def live_fold(session: Session, within: Sequence[RunningCall] = ()) -> SpanFold:
+    """Return a fold of the turn that goes on. It is never behind, as the one that is sent may be:
+    what starts now has to know the ids of the spans that it is in."""
+    fold, records = SpanFold(session.id, within=within), session.records
+    newest = next((n for n in range(len(records) - 1, -1, -1) if records[n].type == "user"), 0)
+    for record in records[newest:]:
+        fold.add(record)
+    return fold
+
+
+def traceparent_in(fold: SpanFold, call_id: str) -> str:
+    """Return the span of an open call, or that of the turn, for whoever continues its trace."""
+    call = fold.calls.get(call_id)
+    if call is not None:
+        return call.context.traceparent
+    return fold.turn.root.traceparent if fold.turn is not None else ""

@@ -9,15 +9,22 @@ from tui.context.spans.attributes import AGENT, Values, sendable, text_message
 from tui.context.spans.ids import span_id, trace_id
 from tui.context.spans.open_spans import OpenSpans, OpenTurn
 from tui.core.messages import blocks_of, string_of, text_of
-from tui.core.otlp import SpanContext, SpanEvent
+from tui.core.otlp import SpanContext, SpanEvent, parent_in
 from tui.session.records import EVERY, GOAL, HOOK, PROGRAM, Record
 
 _BY_PROGRAM = frozenset({EVERY, GOAL, HOOK, PROGRAM})
 """Who made a prompt that no person typed just then."""
 
 
-def begin(spans: OpenSpans, record: Record, by: str = PROGRAM, prompt: str = "") -> OpenTurn:
-    """Begin the turn of a record, after the end of the one before."""
+def begin(
+    spans: OpenSpans,
+    record: Record,
+    by: str = PROGRAM,
+    prompt: str = "",
+    around: SpanContext | None = None,
+) -> OpenTurn:
+    """Begin the turn of a record, after the end of the one before. `around` is the span of another
+    program in which it is."""
     before = spans.turn
     end(spans)
     own = span_id("turn", record.id)
@@ -26,6 +33,8 @@ def begin(spans: OpenSpans, record: Record, by: str = PROGRAM, prompt: str = "")
         call = spans.within[max(0, since - 1)]
         root = SpanContext(call.context.trace_id, own)
         parent, agent = call.context.span_id, call.agent
+    elif around is not None:
+        root, parent, agent = SpanContext(around.trace_id, own), around.span_id, AGENT
     else:
         root, parent, agent = SpanContext(trace_id(record.id), own), "", AGENT
     link = before.root if before and before.root.trace_id != root.trace_id else None
@@ -40,7 +49,8 @@ def prompted(spans: OpenSpans, record: Record) -> None:
     if spans.content:
         typed = data.get("text")
         words = typed if isinstance(typed, str) else text_of(blocks_of(data.get("content")))
-    begin(spans, record, by if by in _BY_PROGRAM else "person", words)
+    around = parent_in(string_of(data.get("traceparent")))
+    begin(spans, record, by if by in _BY_PROGRAM else "person", words, around)
 
 
 def of(spans: OpenSpans, record: Record) -> OpenTurn:
