@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,17 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as service
 
 from tests.support.clock import FakeClock
 from tests.support.span_collector import LocalCollector, local_collector
-from tui.agent.span_collector import Collector, CollectorError, collector_of, switched_off
+from tui.agent.span_collector import (
+    MOST,
+    MOST_TEXT,
+    Collector,
+    CollectorError,
+    batches,
+    collector_of,
+    switched_off,
+)
 from tui.core.config import OtelSettings
-from tui.core.otlp import Span, SpanContext
+from tui.core.otlp import Span, SpanContext, text_size
 
 SPAN = Span("chat m", SpanContext("a" * 32, "b" * 16), "", "client", 1, 2, {"n": 7})
 TOKEN = "Bearer sesame-open-now"
@@ -180,6 +189,16 @@ def test_one_that_is_gone_or_slow_is_asked_later(there: LocalCollector) -> None:
     assert of(there).deliver([SPAN], within_s=0.05).why == "no answer in time"
     gone = collector_of(OtelSettings(endpoint="http://127.0.0.1:9"), {})
     assert gone.deliver([SPAN]).outcome == "later"
+
+
+def test_requests_have_no_more_spans_and_texts_than_collectors_take() -> None:
+    spans = [replace(SPAN, attributes={"text": "x" * n}) for n in (0, 60_000, 65_000)] * 700
+    requests = [*batches(spans)]
+    assert [span for some in requests for span in some] == spans
+    assert max(len(some) for some in requests) <= MOST
+    assert max(sum(map(text_size, some)) for some in requests) < MOST_TEXT + 65_000
+    assert [len(some) for some in batches([SPAN] * (MOST + 1))] == [MOST, 1]
+    assert [*batches([])] == []
 
 
 def test_a_collector_is_another_one_by_whatever_it_may_have() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tests.support.span_collector import LocalCollector, local_collector
 from tui.agent import composition
 from tui.agent.agent import Agent
 from tui.agent.launch import Access, Launch
-from tui.agent.span_collector import Delivery
+from tui.agent.span_collector import MOST_TEXT, Delivery
 from tui.agent.span_export import BATCH, PAUSE_S, SpanFigures, SpanSender
 from tui.agent.span_export import _Item as Item  # pyright: ignore[reportPrivateUsage]
 from tui.context.spans import SpanFold, spans_of
@@ -28,7 +29,7 @@ from tui.core.config import Config, OtelSettings
 from tui.core.errors import ProviderError
 from tui.core.facts import Fact
 from tui.core.messages import text_of
-from tui.core.otlp import Span, SpanContext
+from tui.core.otlp import Span, SpanContext, text_size
 from tui.core.paths import folders
 from tui.core.workspace import Workspace
 from tui.permissions.gate import RulesOnly
@@ -50,10 +51,12 @@ class Target:
         self.answers = [*answers]
         self.took: list[Span] = []
         self.sizes: list[int] = []
+        self.texts: list[int] = []
 
     def deliver(self, spans: Sequence[Span], *, within_s: float) -> Delivery:
         assert within_s > 0
         self.sizes.append(len(spans))
+        self.texts.append(sum(map(text_size, spans)))
         done = self.answers.pop(0) if self.answers else Delivery("taken")
         if done.outcome == "taken":
             self.took += spans
@@ -117,6 +120,23 @@ def test_one_that_is_gone_costs_one_batch_and_is_asked_less_and_less() -> None:
     run(made, 10_000.0)
     assert target.took == [*spans_of("5e55", records, {})]
     assert made.figures == SpanFigures(sent=len(target.took))
+
+
+def test_a_request_is_no_longer_than_collectors_take() -> None:
+    long_ = [{"type": "text", "text": "x" * 100_000}]
+    records = [
+        replace(one, data={**one.data, "content": long_}) if one.type == "assistant" else one
+        for one in turns(30)
+    ]
+    target = Target()
+    made = SpanSender(target, OWN)
+    made.open("-")
+    fold = SpanFold("5e55", content=True)
+    made.queue.extend(Item(fold, one, marks=True) for one in records)
+    run(made)
+    assert target.took == [*spans_of("5e55", records, {}, content=True)]
+    assert max(target.texts) < MOST_TEXT + 200_000  # what one record ends stays together
+    assert len(target.texts) == 4
 
 
 def test_it_is_left_alone_for_as_long_as_it_says() -> None:

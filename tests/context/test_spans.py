@@ -434,6 +434,20 @@ def test_with_content_keys_are_masked_all_the_same() -> None:
     assert message["finish_reason"] == "tool_use"
 
 
+def test_no_text_is_longer_than_it_may_be() -> None:
+    long_ = "x" * 100_000
+    run_ = call("c1", "write_file", content=long_)
+    parts = [run_, {"type": "thinking", "thinking": long_}, *said(long_)]
+    records = session(prompt(long_), request(1), calls(*parts), result("c1", content=said(long_)))
+    attributes = [one.attributes for one in spans(records, content=True)]
+    texts = [value for some in attributes for value in some.values() if isinstance(value, str)]
+    assert sorted(len(text) // 65_536 for text in texts if len(text) > 200) == [1, 1, 1, 1, 3]
+    (message,) = json.loads(str(attributes[0]["gen_ai.output.messages"]))
+    assert (
+        max(len(part.get("content", part.get("arguments"))) for part in message["parts"]) < 65_540
+    )
+
+
 def constants(module: ModuleType) -> set[str]:
     return {one for name, one in vars(module).items() if name.isupper() and isinstance(one, str)}
 

@@ -10,7 +10,7 @@ import gzip
 import http.client
 import json
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from hashlib import blake2b
@@ -33,6 +33,7 @@ from tui.core.otlp import (
     SpanSource,
     answer_in,
     refusal_in,
+    text_size,
     to_json,
     to_protobuf,
 )
@@ -43,6 +44,9 @@ PORT: Final = "http://localhost:4318"
 """Where a collector listens by the protocol's own rule."""
 MOST: Final = 512
 """Most spans of one request."""
+MOST_TEXT: Final = 1 << 20
+"""Characters after which a request has no further span: collectors close the connection on what is
+too long for them, which looks as if they were gone."""
 TIMEOUT_S: Final = 10.0
 """Seconds for a request, by the protocol's own rule."""
 
@@ -175,6 +179,20 @@ class _Stay(HTTPRedirectHandler):
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
+
+
+def batches(spans: Iterable[Span]) -> Iterator[list[Span]]:
+    """Yield spans by requests."""
+    batch: list[Span] = []
+    size = 0
+    for span in spans:
+        batch.append(span)
+        size += text_size(span)
+        if len(batch) == MOST or size >= MOST_TEXT:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def collector_of(settings: OtelSettings, env: Mapping[str, str]) -> Collector:

@@ -20,11 +20,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from tui.agent.span_collector import Delivery
+from tui.agent.span_collector import MOST_TEXT, Delivery
 from tui.context.spans import RunningCall, SpanFold
 from tui.core.dataclass import dataclass, field
 from tui.core.formatting import plural
-from tui.core.otlp import Span, parent_in
+from tui.core.otlp import Span, parent_in, text_size
 from tui.session.records import Record
 from tui.session.session import Session
 
@@ -89,6 +89,8 @@ class SpanSender:
     queue: deque[_Item] = field(default_factory=deque[_Item])
     figures: SpanFigures = field(default_factory=SpanFigures)
     _batch: list[Span] = field(default_factory=list[Span])
+    _text: int = 0
+    """The characters of the batch."""
     _last: str = ""
     """The last record that was folded."""
     _marked: str = ""
@@ -124,7 +126,7 @@ class SpanSender:
         if not last_s:
             if self._not_before > now:
                 return self._not_before - now
-            if len(self._batch) < BATCH and (left := self._since + GATHER_S - now) > 0:
+            if not self._full and (left := self._since + GATHER_S - now) > 0:
                 return PAUSE_S if self.queue else left
         done = self.target.deliver(self._batch, within_s=last_s or 60.0)
         if done.outcome == "later":
@@ -134,7 +136,7 @@ class SpanSender:
             self._note(problem=done.why or "no reason given")
             return wait
         count, self._wait, self._not_before = len(self._batch), _FIRST_WAIT_S, 0.0
-        self._batch = []
+        self._batch, self._text = [], 0
         if done.outcome == "refused":
             self._note(dropped=count, problem=done.why)
         else:
@@ -145,9 +147,13 @@ class SpanSender:
         self._write_mark()
         return PAUSE_S if self.queue else None
 
+    @property
+    def _full(self) -> bool:
+        return len(self._batch) >= BATCH or self._text >= MOST_TEXT
+
     def _fold(self, now: float) -> None:
         for _ in range(_STEP):
-            if not self.queue or len(self._batch) >= BATCH:
+            if not self.queue or self._full:
                 return
             item = self.queue.popleft()
             made = item.fold.add(item.record)
@@ -158,6 +164,7 @@ class SpanSender:
                 if made and not self._batch:
                     self._since = now
                 self._batch += made
+                self._text += sum(map(text_size, made))
             if item.marks:
                 self._last = item.record.id
 

@@ -76,6 +76,13 @@ class Span:
     error: str | None = None
 
 
+def text_size(span: Span) -> int:
+    """Return the number of characters in the attributes of a span and its events."""
+    every = (span.attributes, *(one.attributes for one in span.events))
+    texts = (value for some in every for value in some.values() if isinstance(value, str))
+    return sum(map(len, texts)) + len(span.error or "")
+
+
 @dataclass(frozen=True, slots=True)
 class SpanSource:
     """The attributes of the program that the spans come from. `schema` is the address of the

@@ -135,7 +135,7 @@ def parts_of(content: Iterable[Block]) -> list[dict[str, Any]]:
                 parts.append({"type": "reasoning", "content": text(block.get("thinking"))})
             case "tool_use":
                 call = {"id": block.get("id"), "name": block.get("name")}
-                parts.append({"type": "tool_call", **call, "arguments": block.get("input")})
+                parts.append({"type": "tool_call", **call, "arguments": _arguments(block)})
             case kind:
                 parts.append({"type": string_of(kind) or "unknown"})
     return parts
@@ -190,6 +190,12 @@ def seconds(value: object) -> float:
 def nanoseconds(value: object) -> int:
     """Return a record's seconds as spans count time."""
     return int(seconds(value) * 1e9)
+
+
+def _arguments(block: Block) -> object:
+    """The arguments of a call; a text that is cut where they are too long."""
+    written = as_json(given := block.get("input"))
+    return given if len(written) <= _LONGEST else cut(written)
 
 
 def _text_part(words: str) -> dict[str, Any]:
