@@ -178,6 +178,12 @@ def test_what_it_rejects_is_counted_and_said(there: LocalCollector) -> None:
     refusal = b'{"code": 3, "message": "no such tenant"}'
     there.answers.append((400, {"content-type": "application/json"}, refusal))
     assert of(there).deliver([SPAN]).why == "it answers 400: no such tenant"
+    there.answers.append((413, {"content-type": "text/plain"}, b"body too large\n"))
+    assert of(there).deliver([SPAN]).why == "it answers 413: body too large"
+    there.answers.append((502, {"content-type": "text/html"}, b"<html>bad gateway</html>"))
+    assert of(there).deliver([SPAN]).why == "it answers 502"
+    there.answers.append((400, {"content-type": "application/x-protobuf"}, b"\x08\x03\x12\x03bad"))
+    assert of(there).deliver([SPAN]).why == "it answers 400: bad"
     there.answers.append((415, {}, b""))
     assert of(there).deliver([SPAN]).why == "it answers 415: it doesn't take http/protobuf"
     there.answers.append((400, {"content-type": "application/json"}, b"\xff{"))

@@ -158,6 +158,7 @@ def test_what_a_collector_says_is_read() -> None:
     assert answer_in(b"", json={}) == (0, "")
     assert refusal_in(b"\x08\x03\x12\x03bad") == "bad"
     assert refusal_in(b"", json={"code": 3, "message": "bad"}) == "bad"
+    assert refusal_in(b"", json={"detail": "bad"}) == "bad"  # as FastAPI says it
 
 
 @pytest.mark.parametrize("json_", [[], "a", 5, {"partialSuccess": 5}, {"message": [1]}])

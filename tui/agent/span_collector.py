@@ -150,10 +150,11 @@ class Collector:
         return Delivery("taken", rejected, _shown(why))
 
     def _refused(self, status: int, body: bytes, headers: Any) -> Delivery:
-        said = _shown(refusal_in(body, json=_json_of(body, headers)))
-        if status == http.client.UNSUPPORTED_MEDIA_TYPE and not said:
-            said = f"it doesn't take {self.protocol}"
-        why = f"it answers {status}" + (f": {said}" if said else "")
+        if status == http.client.UNSUPPORTED_MEDIA_TYPE:
+            message = f"it doesn't take {self.protocol}"
+        else:
+            message = _shown(_plain_text(body) or refusal_in(body, json=_json_of(body, headers)))
+        why = f"it answers {status}" + (f": {message}" if message else "")
         if status in _AGAIN:
             return Delivery("later", why=why, wait_s=self._wait(headers.get("retry-after")))
         return Delivery("refused", why=why)
@@ -314,6 +315,16 @@ def _json_of(body: bytes, headers: Any) -> object:
         return json.loads(body)
     except (ValueError, RecursionError):
         return {}
+
+
+def _plain_text(body: bytes) -> str:
+    """Return a body that is text for people, as many collectors send it; "" for JSON, a page or a
+    message in binary."""
+    with suppress(UnicodeDecodeError):
+        text = body.decode().strip()
+        if text.isprintable() and not text.startswith(("{", "[", "<")):
+            return text
+    return ""
 
 
 def _words_of(reason: object) -> str:

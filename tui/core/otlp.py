@@ -123,7 +123,8 @@ def answer_in(body: bytes, *, json: object = None) -> tuple[int, str]:
 def refusal_in(body: bytes, *, json: object = None) -> str:
     """Read the message of a collector that refuses a request; "" where there is none."""
     if json is not None:
-        return string_of(object_of(json).get("message"))
+        status = object_of(json)
+        return string_of(status.get("message")) or string_of(status.get("detail"))
     message = dict(_fields(body)).get(2)
     try:
         return message.decode() if isinstance(message, bytes) else ""
