@@ -21,6 +21,9 @@ from tui.core.otlp import Span, SpanContext, SpanSource, to_json, to_protobuf
 from tui.session.records import COSTLY, Record
 
 Json = dict[str, Any]
+METHODS = import_module(
+    "opentelemetry.semconv._incubating.attributes.mcp_attributes"
+).McpMethodNameValues
 SONNET, HAIKU = "claude-sonnet-5-5", "claude-haiku-5-5"
 KEY = "sk-ant-" + "a1" * 12
 
@@ -154,6 +157,22 @@ def test_a_turn_is_in_the_trace_around_its_program() -> None:
     inside = prompt(traceparent=around.traceparent)
     (inner,) = spans(session(inside, request(1)), within=calls_)[1:]
     assert inner.context.trace_id == "e3" * 16  # a sub-agent is in its parent's
+
+
+@pytest.mark.parametrize(
+    ("block", "method"),
+    [
+        (call("c1", "mcp__time__now"), "tools/call"),
+        (call("c1", "call_tool", name="mcp__time__now", input={}), "tools/call"),
+        (call("c1", "read_mcp_resource", uri="time://now"), "resources/read"),
+        (call("c1", "run_command", command="date"), None),
+    ],
+)
+def test_a_call_to_an_mcp_server_says_what_it_is_there(block: Json, method: str | None) -> None:
+    made = spans(session(prompt(), request(1), calls(block), result("c1")))
+    (tool,) = (one for one in made if one.name.startswith("execute_tool"))
+    assert tool.attributes.get("mcp.method.name") == method
+    assert method is None or method in {one.value for one in METHODS}
 
 
 def test_each_turn_is_linked_to_the_one_before() -> None:
@@ -458,7 +477,7 @@ def conventions() -> set[str]:
     base = "opentelemetry.semconv"
     inner = [
         f"{base}._incubating.attributes.{name}_attributes"
-        for name in ("gen_ai", "server", "error", "http", "process")
+        for name in ("gen_ai", "server", "error", "http", "process", "mcp")
     ]
     more = [f"{base}.attributes.{name}_attributes" for name in ("server", "error", "http")]
     return set[str]().union(*(constants(import_module(one)) for one in (*inner, *more)))

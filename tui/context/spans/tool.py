@@ -24,6 +24,9 @@ from tui.session.records import Record
 
 _CODES: Final = frozenset({"denied", "interrupted"})
 """Summaries of failed calls that say the kind of failure."""
+_MCP: Final = (("mcp__", "tools/call"), ("read_mcp_resource", "resources/read"))
+"""The beginnings of the names of calls to MCP servers, and what these are asked. The conventions
+want no span of its own for that where the call has one."""
 
 
 def begin(spans: OpenSpans, record: Record, calls: Iterable[Block]) -> None:
@@ -70,6 +73,7 @@ def end(
         "gen_ai.tool.name": name,
         "gen_ai.tool.call.id": code(id_),
         "gen_ai.tool.type": "function",
+        "mcp.method.name": next((to for begin, to in _MCP if name.startswith(begin)), ""),
     }
     if spans.content:
         all_["gen_ai.tool.call.arguments"] = cut(as_json(block.get("input")))
