@@ -348,6 +348,30 @@ async def test_a_sub_agents_spans_are_in_the_call_that_ran_it(
     assert len({*ids}) == len(ids)
 
 
+async def test_what_a_sub_agent_could_not_send_comes_with_the_next_run(
+    tmp_path: Path, there: LocalCollector
+) -> None:
+    there.answers += [(503, {"retry-after": "60"}, b"")] * 2
+    family = Family(
+        [task("look"), task("see")], say("done"), look=[say("found")], see=[say("seen")]
+    )
+    async with program(tmp_path, (), there.url, provider=family) as (agent, _):
+        await events_of(agent, "go")
+        path = agent.session.path
+    assert path is not None
+    assert there.spans == []
+    there.answers.clear()
+    async with program(tmp_path, [say("more")], there.url, path=path) as (agent, _):
+        await events_of(agent, "on")
+    loaded = read(path)
+    starts = [one.data for one in loaded.records if one.data.get("state") == "started"]
+    inner = {one["session"]: read(path.parent / one["path"]).records for one in starts}
+    expected = spans_of(loaded.header.id, loaded.records, {}, sub_agents=inner)
+    sent = sorted((one.span_id.hex(), one.parent_span_id.hex()) for one in there.spans)
+    assert sent == sorted((one.context.span_id, one.parent) for one in expected)
+    assert there.names.count("invoke_agent general") == 2
+
+
 OUTER = SpanContext("c1" * 16, "d2" * 8)
 
 

@@ -15,18 +15,22 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from tui.agent.span_collector import MOST_TEXT, Delivery
 from tui.context.spans import RunningCall, SpanFold
 from tui.core.dataclass import dataclass, field
+from tui.core.errors import SessionError
 from tui.core.formatting import plural
+from tui.core.messages import string_of
 from tui.core.otlp import Span, parent_in, text_size
-from tui.session.records import Record
-from tui.session.session import Session
+from tui.session.reader import read
+from tui.session.records import SUB_AGENT, Record
+from tui.session.session import Session, file_of_child
 
 log = logging.getLogger(__name__)
 
@@ -99,6 +103,11 @@ class SpanSender:
     _since: float = 0.0
     _not_before: float = 0.0
     _wait: float = _FIRST_WAIT_S
+
+    @property
+    def marked(self) -> str:
+        """The last record up to which the collector has everything."""
+        return self._marked
 
     def open(self, start: str) -> None:
         """Find the record up to which the collector has everything: `start` in a session that is
@@ -220,14 +229,17 @@ class SpanExport:
 
     def of_sub_agent(self, session: Session) -> SubAgentSpans:
         """Follow the session of a sub-agent, which may have worked before."""
-        fold = self._fold
-        fold.followed.add(session.id)
-        within = fold.runs.setdefault(session.id, [])
-        own = SpanFold(session.id, fold.prices, fold.content, within)
+        own = self._fold_of(session.id)
         for record in session.records:
             self._take(_Item(own, record, marks=False, old=True))
         live = live_fold(session, self._live.runs.setdefault(session.id, []))
         return SubAgentSpans(self, own, live)
+
+    def _fold_of(self, session: str) -> SpanFold:
+        """Return a fold for the session of a sub-agent."""
+        fold = self._fold
+        fold.followed.add(session)
+        return SpanFold(session, fold.prices, fold.content, fold.runs.setdefault(session, []))
 
     def take(self, fold: SpanFold, record: Record) -> None:
         """Take a record of a sub-agent's session."""
@@ -261,12 +273,40 @@ class SpanExport:
     def _run(self, every: list[Record], say: Callable[[str], Any]) -> None:
         try:
             self._sender.open(self._from)
-            every.sort(key=lambda one: one.id, reverse=True)
-            self._sender.queue.extendleft(_Item(self._fold, one, marks=True) for one in every)
+            every.sort(key=attrgetter("id"))
+            earlier = [_Item(self._fold, one, marks=True) for one in every]
+            earlier += [item for start in self._unsent_starts(every) for item in self._inner(start)]
+            earlier.sort(key=attrgetter("record.id"), reverse=True)
+            self._sender.queue.extendleft(earlier)
             self._send_all(say)
         except Exception as error:
             log.exception("the sending of spans ended")
             say(f"Spans are no longer sent to {self.collector}: {type(error).__name__}.")
+
+    def _unsent_starts(self, every: Iterable[Record]) -> Iterable[Record]:
+        """Return the first start of each sub-agent that had not ended when the collector had
+        everything."""
+        own, starts = False, dict[str, Record]()
+        for record in every:
+            session = string_of(record.data.get("session"))
+            if record.type == "user":
+                own = record.data.get("collector") == self._sender.identity
+            elif record.type == SUB_AGENT and record.data.get("state") == "started":
+                if own:
+                    starts.setdefault(session, record)
+            elif record.type == SUB_AGENT and record.id <= self._sender.marked:
+                starts.pop(session, None)
+        return starts.values()
+
+    def _inner(self, start: Record) -> Iterator[_Item]:
+        """Yield what a sub-agent recorded; what came before its start was sent."""
+        with suppress(SessionError, OSError):
+            file = file_of_child(self._session.path, string_of(start.data.get("path")))
+            records = read(file).records if file is not None else ()
+            if records:
+                fold = self._fold_of(string_of(start.data.get("session")))
+                for one in records:
+                    yield _Item(fold, one, marks=False, old=one.id < start.id)
 
     def _send_all(self, say: Callable[[str], Any]) -> None:
         said = False
