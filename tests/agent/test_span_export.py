@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -16,7 +17,7 @@ from tests.support.agents import Yes, events_of
 from tests.support.clock import PATIENCE_S
 from tests.support.provider import ScriptedProvider, call, say
 from tests.support.span_collector import LocalCollector, local_collector
-from tui.agent import composition
+from tui.agent import composition, span_export
 from tui.agent.agent import Agent
 from tui.agent.launch import Access, Launch
 from tui.agent.span_collector import MOST_TEXT, Delivery
@@ -225,10 +226,12 @@ async def program(
     path: Path | None = None,
     enabled: bool = True,
     approver: Approver | None = None,
+    one_turn: bool = False,
 ) -> AsyncGenerator[tuple[Agent, list[Fact]]]:
     """The program's own agent, and what it says while nothing runs."""
     otel = OtelSettings(enabled=enabled, endpoint=url)
-    launch = Launch(Workspace.at(root, ceiling="/"), Config(otel=otel), folders(), Access(key="k"))
+    place, access = Workspace.at(root, ceiling="/"), Access(key="k")
+    launch = Launch(place, Config(otel=otel), folders(), access, one_turn=one_turn)
     clock = SystemClock()
     session = (
         Session.open(path, clock=clock)
@@ -332,6 +335,18 @@ async def test_a_slow_collector_keeps_no_session_from_ending(
         before = loop.time()
     assert loop.time() - before < 3.0
     assert there.spans == []
+
+
+async def test_without_a_screen_the_last_spans_are_waited_for(
+    tmp_path: Path, there: LocalCollector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(span_export, "FLUSH_S", 0.01)
+    there.hold.clear()
+    async with program(tmp_path, [say("one")], there.url, one_turn=True) as (agent, _):
+        await events_of(agent, "go")
+        await asyncio.to_thread(there.asked.wait, PATIENCE_S)
+        threading.Timer(0.1, there.hold.set).start()
+    assert there.names[-1] == "invoke_agent holdfast"
 
 
 async def test_a_sub_agents_spans_are_in_the_call_that_ran_it(

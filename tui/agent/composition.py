@@ -206,7 +206,13 @@ def _spans(launch: Launch, session: Session) -> tuple[SpanExport | None, Sequenc
     mark = launch.folders.cache / "spans" / f"{session.id}.{identity}" if session.path else None
     fold = SpanFold(session.id, config.prices, config.otel.content)
     around = os.environ.get("TRACEPARENT", "")
-    return SpanExport(SpanSender(collector, identity, mark), fold, session, around), ()
+    return SpanExport(
+        SpanSender(collector, identity, mark),
+        fold,
+        session,
+        around=around,
+        headless=launch.one_turn,
+    ), ()
 
 
 async def reconnect(agent: Agent, launch: Launch, clock: Clock) -> Sequence[Fact]:

@@ -40,6 +40,9 @@ GATHER_S: Final = 1.0
 """Seconds for which spans are gathered before they are sent."""
 FLUSH_S: Final = 1.0
 """Most seconds that the end of a session waits for its last spans."""
+HEADLESS_FLUSH_S: Final = 10.0
+"""The same where nobody waits at a screen, and the session may never be opened again: the seconds
+of a request, by the protocol's own rule."""
 _STEP: Final = 100
 """Records that are folded at a time: between them the loop has the interpreter."""
 PAUSE_S: Final = 0.01
@@ -196,10 +199,17 @@ class SpanExport:
     """Follows a session and those of its sub-agents, until `close`."""
 
     def __init__(
-        self, sender: SpanSender, fold: SpanFold, session: Session, around: str = ""
+        self,
+        sender: SpanSender,
+        fold: SpanFold,
+        session: Session,
+        *,
+        around: str = "",
+        headless: bool = False,
     ) -> None:
         self._sender, self._fold, self._session = sender, fold, session
         self._live = live_fold(session)
+        self._headless = headless
         outer = parent_in(around)
         self._around = {"traceparent": outer.traceparent} if outer else {}
         self._from = session.records[-1].id if session.records else _NOTHING
@@ -258,12 +268,15 @@ class SpanExport:
         run.start()
 
     def close(self) -> None:
-        """Send what is left. Blocks, for FLUSH_S at most."""
+        """Send what is left. Blocks, for a few seconds at most: not long for a collector that has
+        made trouble."""
+        patient = self._headless and not self.figures.problem
+        seconds = HEADLESS_FLUSH_S if patient else FLUSH_S
         with self._news:
-            self._ends = time.monotonic() + FLUSH_S
+            self._ends = time.monotonic() + seconds
             self._news.notify()
         if self._thread is not None:
-            self._thread.join(FLUSH_S)
+            self._thread.join(seconds)
 
     def _take(self, item: _Item) -> None:
         with self._news:
