@@ -3,18 +3,21 @@ or exponential time, with so much of it that it would not end before the test is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from tui.agent import hook_answers
 from tui.agent.titles import cleaned
 from tui.batch.taskfile import parse as task_file
+from tui.context import spans
 from tui.context.exam import facts_in
 from tui.core import front_matter
+from tui.core.otlp import SpanContext
 from tui.plain.markdown_to_speech import read
 from tui.provider.anthropic.error_bodies import page_title
 from tui.session.passages import Query, SearchedText, passage_of
+from tui.session.records import Record
 from tui.settings.rule_files import paths_of
 from tui.tools.find_by_name import glob_matcher
 from tui.tools.patch_format import parse_patch
@@ -25,7 +28,18 @@ MANY = 400_000
 
 LONG_TEXT = SearchedText("", 1, "", (("prompt", "\n" * MANY),))
 LONG_CALL = {"type": "tool_use", "input": {"patch": "*** Move to: x\n" * MANY}}
+BREAKS = [("break", {"reason": f"r{n}"}) for n in range(MANY // 4)]
+BILLS = [("break_billed", {"reason": f"r{n}"}) for n in reversed(range(MANY // 4))]
+PROMPTS = [("user", {"text": "go on"})] * (MANY // 80)
+RUNS = [spans.RunningCall(SpanContext("a" * 32, "b" * 16), 1, "general")] * MANY
 PATCH = "*** Begin Patch\n*** Delete File: a\n*** End Patch\n"
+
+
+def fold(*records: tuple[str, dict[str, str]], runs: Sequence[spans.RunningCall] = ()) -> None:
+    """Make the spans of some records."""
+    folded = spans.SpanFold("5e55", within=runs)
+    for number, (type_, data) in enumerate(records):
+        folded.add(Record(type_, f"r{number:06d}", None, "2026-01-02T03:04:05.000Z", data))
 
 
 @pytest.mark.parametrize(
@@ -52,6 +66,8 @@ PATCH = "*** Begin Patch\n*** Delete File: a\n*** End Patch\n"
         lambda: Query.of("x" * 9).place(LONG_TEXT, "/"),
         lambda: Query.of(" ".join(map(str, range(400)))).place(LONG_TEXT, "/"),
         lambda: passage_of("assistant", "", 1, "", {"content": [LONG_CALL]}),
+        lambda: fold(*BREAKS, *BILLS),
+        lambda: fold(*PROMPTS, runs=RUNS),
         lambda: glob_matcher("*a" * 250)("a" * 255),
     ],
 )

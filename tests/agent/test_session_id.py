@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -21,6 +23,9 @@ from tui.app import user_shell
 from tui.core.clock import SystemClock
 from tui.core.config import McpServer
 from tui.core.messages import text_of
+from tui.core.otlp import SpanContext
+from tui.session.records import Record
+from tui.session.session import Session
 from tui.settings import hook_files
 from tui.tools.mcp import Servers
 
@@ -29,7 +34,23 @@ STDIO = McpServer(
     command=(sys.executable, "-m", "tests.tools.mcp.session_server"),
     env={"MINE": "of ${HOLDFAST_SESSION_ID}"},
 )
+SPAN = SpanContext("c1" * 16, "d2" * 8).traceparent
 ECHO = "echo $HOLDFAST_SESSION_ID $CLAUDE_CODE_SESSION_ID"
+
+
+class Spans:
+    """Makes spans that are named by their calls."""
+
+    prompt_fields: Mapping[str, str] = MappingProxyType({})
+
+    def recorded(self, record: Record) -> None:
+        pass
+
+    def of_sub_agent(self, session: Session) -> Spans:
+        return self
+
+    def traceparent(self, call_id: str) -> str:
+        return f"of {call_id or 'turn'}"
 
 
 @pytest.fixture(autouse=True)
@@ -72,6 +93,23 @@ async def test_hooks_have_the_id_that_they_are_given(tmp_path: Path) -> None:
     await agent.close()
 
 
+async def test_hooks_continue_the_span_of_what_they_are_about(tmp_path: Path) -> None:
+    line = f"echo $HOLDFAST_SESSION_ID $TRACEPARENT >> {tmp_path / 'seen'}"
+    run = [{"hooks": [{"type": "command", "command": line}]}]
+    (tmp_path / "hooks.json").write_text(json.dumps({"hooks": {"PreToolUse": run, "Stop": run}}))
+    answers = [[call("list_dir", "c1", path=".")], say("ok")]
+    agent = make_agent(
+        tmp_path,
+        ScriptedProvider(*answers),
+        find_hooks=lambda: hook_files.load([tmp_path / "hooks.json"]),
+    )
+    agent.session.follower = Spans()
+    await events_of(agent, "go")
+    lines = (tmp_path / "seen").read_text().splitlines()
+    assert lines == [f"{agent.session.id} of c1", f"{agent.session.id} of turn"]
+    await agent.close()
+
+
 async def called(tmp_path: Path, config: McpServer, session: str) -> Any:
     """What the server says of a session to an agent that has it, and to whoever shares it."""
     servers = Servers({"one": config}, cwd=ROOT, log_folder=tmp_path, session=session)
@@ -81,7 +119,7 @@ async def called(tmp_path: Path, config: McpServer, session: str) -> Any:
             await servers.settled()
             (one,) = servers.all
             assert one.state == "ready", one.detail
-            host = FakeHost(session="of the call")
+            host = FakeHost(session="of the call", span=SPAN)
             said = json.loads(text_of((await one.calls.call("session", {}, host)).content))
             read = text_of((await one.calls.read_resource("session://now", host)).content)
             (prompt,) = one.prompts
@@ -94,13 +132,13 @@ async def called(tmp_path: Path, config: McpServer, session: str) -> Any:
 
 @pytest.mark.slow
 async def test_a_servers_process_has_it_and_each_request_says_it(tmp_path: Path) -> None:
-    assert await called(tmp_path, STDIO, "a1") == ["a1", "a1", "of a1", "of the call"]
+    assert await called(tmp_path, STDIO, "a1") == ["a1", "a1", "of a1", "of the call", SPAN]
 
 
 @pytest.mark.slow
 async def test_a_server_of_several_sessions_has_none_but_each_request(tmp_path: Path) -> None:
     said = await called(tmp_path, STDIO, "")
-    assert said == [None, None, "of ", "of the call"]
+    assert said == [None, None, "of ", "of the call", SPAN]
 
 
 @pytest.mark.slow
@@ -108,4 +146,4 @@ async def test_over_http_requests_say_it_and_a_header_may(tmp_path: Path) -> Non
     gate = HeaderGate(over_http.streamable_http_app(), "x-session", "a1")
     async with serving(gate) as url:
         far = McpServer(url=f"{url}/mcp", headers={"X-Session": "${HOLDFAST_SESSION_ID}"})
-        assert (await called(tmp_path, far, "a1"))[3] == "of the call"
+        assert (await called(tmp_path, far, "a1"))[3:] == ["of the call", SPAN]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,17 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as service
 
 from tests.support.clock import FakeClock
 from tests.support.span_collector import LocalCollector, local_collector
-from tui.agent.span_collector import Collector, CollectorError, collector_of, switched_off
+from tui.agent.span_collector import (
+    MOST,
+    MOST_TEXT,
+    Collector,
+    CollectorError,
+    batches,
+    collector_of,
+    switched_off,
+)
 from tui.core.config import OtelSettings
-from tui.core.otlp import Span, SpanContext
+from tui.core.otlp import Span, SpanContext, text_size
 
 SPAN = Span("chat m", SpanContext("a" * 32, "b" * 16), "", "client", 1, 2, {"n": 7})
 TOKEN = "Bearer sesame-open-now"
@@ -169,6 +178,12 @@ def test_what_it_rejects_is_counted_and_said(there: LocalCollector) -> None:
     refusal = b'{"code": 3, "message": "no such tenant"}'
     there.answers.append((400, {"content-type": "application/json"}, refusal))
     assert of(there).deliver([SPAN]).why == "it answers 400: no such tenant"
+    there.answers.append((413, {"content-type": "text/plain"}, b"body too large\n"))
+    assert of(there).deliver([SPAN]).why == "it answers 413: body too large"
+    there.answers.append((502, {"content-type": "text/html"}, b"<html>bad gateway</html>"))
+    assert of(there).deliver([SPAN]).why == "it answers 502"
+    there.answers.append((400, {"content-type": "application/x-protobuf"}, b"\x08\x03\x12\x03bad"))
+    assert of(there).deliver([SPAN]).why == "it answers 400: bad"
     there.answers.append((415, {}, b""))
     assert of(there).deliver([SPAN]).why == "it answers 415: it doesn't take http/protobuf"
     there.answers.append((400, {"content-type": "application/json"}, b"\xff{"))
@@ -180,6 +195,33 @@ def test_one_that_is_gone_or_slow_is_asked_later(there: LocalCollector) -> None:
     assert of(there).deliver([SPAN], within_s=0.05).why == "no answer in time"
     gone = collector_of(OtelSettings(endpoint="http://127.0.0.1:9"), {})
     assert gone.deliver([SPAN]).outcome == "later"
+
+
+def test_requests_have_no_more_spans_and_texts_than_collectors_take() -> None:
+    spans = [replace(SPAN, attributes={"text": "x" * n}) for n in (0, 60_000, 65_000)] * 700
+    requests = [*batches(spans)]
+    assert [span for some in requests for span in some] == spans
+    assert max(len(some) for some in requests) <= MOST
+    assert max(sum(map(text_size, some)) for some in requests) < MOST_TEXT + 65_000
+    assert [len(some) for some in batches([SPAN] * (MOST + 1))] == [MOST, 1]
+    assert [*batches([])] == []
+
+
+def test_a_collector_is_another_one_by_whatever_it_may_have() -> None:
+    env = {"OTEL_EXPORTER_OTLP_HEADERS": "api-key=secret-a"}
+    url, command = "https://c.test", "pass show collector"
+    same = collector_of(OtelSettings(endpoint=url, service_name="x"), env)
+    others = [
+        collector_of(OtelSettings(endpoint=url), {}),
+        collector_of(OtelSettings(endpoint=url), {"OTEL_EXPORTER_OTLP_HEADERS": "api-key=b"}),
+        collector_of(OtelSettings(endpoint=url, headers_command=command), env),
+        collector_of(OtelSettings(endpoint=url, content=True), env),
+        collector_of(OtelSettings(endpoint="https://d.test"), env),
+    ]
+    of_key = collector_of(OtelSettings(endpoint=url), env).identity(b"k")
+    assert same.identity(b"k") == of_key
+    assert len({of_key, *(one.identity(b"k") for one in others)}) == 6
+    assert same.identity(b"another installation") != of_key
 
 
 def test_the_environment_can_only_switch_it_off() -> None:

@@ -16,11 +16,14 @@ from tests.core.test_otlp import read_by_the_package
 from tests.support.odd_records import odd_session
 from tests.support.spent_session import call, said, usage
 from tui.agent.limits import session_cost
-from tui.context.spans import CONVENTIONS, SpanFold, spans_of
-from tui.core.otlp import Span, SpanSource, to_json, to_protobuf
+from tui.context.spans import CONVENTIONS, RunningCall, SpanFold, spans_of
+from tui.core.otlp import Span, SpanContext, SpanSource, to_json, to_protobuf
 from tui.session.records import COSTLY, Record
 
 Json = dict[str, Any]
+METHODS = import_module(
+    "opentelemetry.semconv._incubating.attributes.mcp_attributes"
+).McpMethodNameValues
 SONNET, HAIKU = "claude-sonnet-5-5", "claude-haiku-5-5"
 KEY = "sk-ant-" + "a1" * 12
 
@@ -136,6 +139,40 @@ def test_a_request_has_what_the_conventions_want() -> None:
         "holdfast.request.id": "req_1",
         "holdfast.cost_usd": price,
     }
+
+
+def test_a_turn_is_in_the_trace_around_its_program() -> None:
+    around = SpanContext("c1" * 16, "d2" * 8)
+    inside = prompt(traceparent=around.traceparent)
+    first = [inside, request(1), answer(), {**inside}, request(2), answer()]
+    made = spans(session(*first, prompt(), request(3), answer()))
+    *turns, last = (one for one in made if one.name == "invoke_agent holdfast")
+    assert {(one.context.trace_id, one.parent) for one in turns} == {
+        (around.trace_id, around.span_id)
+    }
+    assert {one.context.trace_id for one in made[:4]} == {around.trace_id}
+    assert [one.links for one in turns] == [(), ()]  # they are in one trace
+    assert (last.parent, last.links) == ("", (turns[-1].context,))
+    calls_ = [RunningCall(SpanContext("e3" * 16, "f4" * 8), 1, "explore")]
+    inside = prompt(traceparent=around.traceparent)
+    (inner,) = spans(session(inside, request(1)), within=calls_)[1:]
+    assert inner.context.trace_id == "e3" * 16  # a sub-agent is in its parent's
+
+
+@pytest.mark.parametrize(
+    ("block", "method"),
+    [
+        (call("c1", "mcp__time__now"), "tools/call"),
+        (call("c1", "call_tool", name="mcp__time__now", input={}), "tools/call"),
+        (call("c1", "read_mcp_resource", uri="time://now"), "resources/read"),
+        (call("c1", "run_command", command="date"), None),
+    ],
+)
+def test_a_call_to_an_mcp_server_says_what_it_is_there(block: Json, method: str | None) -> None:
+    made = spans(session(prompt(), request(1), calls(block), result("c1")))
+    (tool,) = (one for one in made if one.name.startswith("execute_tool"))
+    assert tool.attributes.get("mcp.method.name") == method
+    assert method is None or method in {one.value for one in METHODS}
 
 
 def test_each_turn_is_linked_to_the_one_before() -> None:
@@ -416,6 +453,20 @@ def test_with_content_keys_are_masked_all_the_same() -> None:
     assert message["finish_reason"] == "tool_use"
 
 
+def test_no_text_is_longer_than_it_may_be() -> None:
+    long_ = "x" * 100_000
+    run_ = call("c1", "write_file", content=long_)
+    parts = [run_, {"type": "thinking", "thinking": long_}, *said(long_)]
+    records = session(prompt(long_), request(1), calls(*parts), result("c1", content=said(long_)))
+    attributes = [one.attributes for one in spans(records, content=True)]
+    texts = [value for some in attributes for value in some.values() if isinstance(value, str)]
+    assert sorted(len(text) // 65_536 for text in texts if len(text) > 200) == [1, 1, 1, 1, 3]
+    (message,) = json.loads(str(attributes[0]["gen_ai.output.messages"]))
+    assert (
+        max(len(part.get("content", part.get("arguments"))) for part in message["parts"]) < 65_540
+    )
+
+
 def constants(module: ModuleType) -> set[str]:
     return {one for name, one in vars(module).items() if name.isupper() and isinstance(one, str)}
 
@@ -426,7 +477,7 @@ def conventions() -> set[str]:
     base = "opentelemetry.semconv"
     inner = [
         f"{base}._incubating.attributes.{name}_attributes"
-        for name in ("gen_ai", "server", "error", "http", "process")
+        for name in ("gen_ai", "server", "error", "http", "process", "mcp")
     ]
     more = [f"{base}.attributes.{name}_attributes" for name in ("server", "error", "http")]
     return set[str]().union(*(constants(import_module(one)) for one in (*inner, *more)))

@@ -10,7 +10,9 @@ import pytest
 from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
+from opentelemetry import trace
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as service
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from tui.core.otlp import (
     Span,
@@ -18,6 +20,7 @@ from tui.core.otlp import (
     SpanEvent,
     SpanSource,
     answer_in,
+    parent_in,
     refusal_in,
     to_json,
     to_protobuf,
@@ -95,6 +98,52 @@ def test_integers_are_strings_in_json_and_enums_numbers() -> None:
     assert "status" not in made
 
 
+def read_by_the_propagator(traceparent: str) -> tuple[str, str] | None:
+    """The span that OpenTelemetry's own reader finds, if its trace is kept."""
+    context = TraceContextTextMapPropagator().extract({"traceparent": traceparent})
+    read = trace.get_current_span(context).get_span_context()
+    if not read.is_valid or not read.trace_flags.sampled:
+        return None
+    return f"{read.trace_id:032x}", f"{read.span_id:016x}"
+
+
+GOOD = f"00-{'a1' * 16}-{'b2' * 8}-01"
+
+
+@pytest.mark.parametrize(
+    "traceparent",
+    [
+        GOOD,
+        GOOD[:-2] + "00",  # not kept
+        GOOD[:-2] + "03",
+        GOOD[:-2] + "02",
+        "cc" + GOOD[2:],
+        "cc" + GOOD[2:] + "-more",
+        "cc" + GOOD[2:] + ".more",
+        "ff" + GOOD[2:],
+        GOOD + "-more",
+        GOOD.upper(),
+        GOOD.replace("a1", "00"),
+        GOOD.replace("b2", "00"),
+        GOOD[1:],
+        "",
+        "\n",
+        "a" * 55,
+    ],
+)
+def test_a_traceparent_is_read_as_opentelemetry_reads_it(traceparent: str) -> None:
+    parent = parent_in(traceparent)
+    assert (parent and (parent.trace_id, parent.span_id)) == read_by_the_propagator(traceparent)
+
+
+@given(contexts)
+def test_a_span_is_named_to_others_as_opentelemetry_reads_it(context: SpanContext) -> None:
+    read = read_by_the_propagator(context.traceparent)
+    real = context.trace_id.strip("0") and context.span_id.strip("0")
+    assert read == ((context.trace_id, context.span_id) if real else None)
+    assert parent_in(context.traceparent) == (context if real else None)
+
+
 def test_what_a_collector_says_is_read() -> None:
     answer = service.ExportTraceServiceResponse(
         partial_success=service.ExportTracePartialSuccess(
@@ -109,6 +158,7 @@ def test_what_a_collector_says_is_read() -> None:
     assert answer_in(b"", json={}) == (0, "")
     assert refusal_in(b"\x08\x03\x12\x03bad") == "bad"
     assert refusal_in(b"", json={"code": 3, "message": "bad"}) == "bad"
+    assert refusal_in(b"", json={"detail": "bad"}) == "bad"  # as FastAPI says it
 
 
 @pytest.mark.parametrize("json_", [[], "a", 5, {"partialSuccess": 5}, {"message": [1]}])

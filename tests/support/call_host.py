@@ -32,12 +32,17 @@ class FakeHost(CallHost):
     on_output: Callable[[], None] = lambda: None
     person: AskPerson | None = None
     session: str = "5e55101d"
+    span: str = ""
     secret: str | None = None
     asked: list[SecretQuestion] = field(default_factory=list[SecretQuestion])
 
     @property
     def session_id(self) -> str:
         return self.session
+
+    @property
+    def traceparent(self) -> str:
+        return self.span
 
     def emit(self, text: str, picture: str = "") -> None:
         self.emitted.append(text)

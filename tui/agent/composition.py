@@ -202,9 +202,17 @@ def _spans(launch: Launch, session: Session) -> tuple[SpanExport | None, Sequenc
         collector = span_collector.collector_of(config.otel, os.environ)
     except span_collector.CollectorError as error:
         return None, (f"No spans are sent: {error.message} {error.hint}",)
-    mark = launch.folders.cache / "spans" / session.id if session.path else None
+    identity = collector.identity(installation_key(launch.folders.data) if session.path else b"")
+    mark = launch.folders.cache / "spans" / f"{session.id}.{identity}" if session.path else None
     fold = SpanFold(session.id, config.prices, config.otel.content)
-    return SpanExport(SpanSender(collector, mark), fold, session), ()
+    around = os.environ.get("TRACEPARENT", "")
+    return SpanExport(
+        SpanSender(collector, identity, mark),
+        fold,
+        session,
+        around=around,
+        headless=launch.one_turn,
+    ), ()
 
 
 async def reconnect(agent: Agent, launch: Launch, clock: Clock) -> Sequence[Fact]:

@@ -50,6 +50,8 @@ class HookProcess:
     limit: float
     session: str = ""
     """The id of the session that it runs for."""
+    traceparent: str = ""
+    """The span of what it is about."""
     code: int | None = None
     out: bytearray = field(default_factory=bytearray)
     script: str = ""
@@ -71,7 +73,7 @@ class HookProcess:
         return ended
 
     async def _run(self, given: bytes, more: Mapping[str, str]) -> tuple[HookOutcome, str]:
-        given_to_all = child_environment(self.session)
+        given_to_all = child_environment(self.session, self.traceparent)
         environment = {**given_to_all, "CLAUDE_PROJECT_DIR": str(self.root), **more}
         if self.hook.plugin:
             environment |= {PLUGIN_ROOT: str(self.hook.plugin), NO_BYTECODE: "1"}

@@ -200,7 +200,7 @@ class HookRunner:
             if hook.detached:
                 self._detach(hook, event_data, call_id)
         work = [
-            asyncio.create_task(self._run(hook, event_data, most_s))
+            asyncio.create_task(self._run(hook, event_data, most_s, call_id))
             for hook in hooks
             if not hook.detached
         ]
@@ -227,7 +227,7 @@ class HookRunner:
         """Run a hook beside all else: it decides nothing, and what it adds is said later."""
 
         async def run() -> None:
-            ended = await self._run(hook, event_data, TIMEOUT_MAX_S)
+            ended = await self._run(hook, event_data, TIMEOUT_MAX_S, call_id)
             if ended.outcome == "ok":
                 self._late += filter(None, (ended.said.notice, ended.said.context))
             plain = replace(ended.said, verdict="", unclear="", stops=False)
@@ -352,13 +352,14 @@ class HookRunner:
             "permission_mode": mode,
         }
 
-    async def _run(self, hook: Hook, given: bytes, most_s: float) -> _Run:
+    async def _run(self, hook: Hook, given: bytes, most_s: float, call_id: str) -> _Run:
         from tui.agent.hook_process import HookProcess  # noqa: PLC0415 - most have no hooks
 
         started = self.ctx.clock.monotonic()
         limit = min(hook.timeout_s, most_s)
+        root, session = self.ctx.workspace.root, self.ctx.session
         process = (
-            HookProcess(hook, self.ctx.workspace.root, limit, self.ctx.session.id)
+            HookProcess(hook, root, limit, session.id, session.traceparent(call_id))
             if hook.callback is None
             else _Called(hook.callback, limit)
         )

@@ -10,9 +10,10 @@ import gzip
 import http.client
 import json
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.error import HTTPError, URLError
@@ -32,6 +33,7 @@ from tui.core.otlp import (
     SpanSource,
     answer_in,
     refusal_in,
+    text_size,
     to_json,
     to_protobuf,
 )
@@ -42,6 +44,9 @@ PORT: Final = "http://localhost:4318"
 """Where a collector listens by the protocol's own rule."""
 MOST: Final = 512
 """Most spans of one request."""
+MOST_TEXT: Final = 1 << 20
+"""Characters after which a request has no further span: collectors close the connection on what is
+too long for them, which looks as if they were gone."""
 TIMEOUT_S: Final = 10.0
 """Seconds for a request, by the protocol's own rule."""
 
@@ -84,6 +89,8 @@ class Collector:
     command: str = ""
     timeout_s: float = TIMEOUT_S
     compressed: bool = False
+    content: bool = False
+    """True if it gets texts, too."""
     clock: Clock = field(default_factory=SystemClock)
     _printed: Mapping[str, str] | None = field(default=None, repr=False)
 
@@ -91,6 +98,12 @@ class Collector:
     def name(self) -> str:
         """Its host and port, for the person."""
         return urlsplit(self.url).netloc.rpartition("@")[2]
+
+    def identity(self, key: bytes) -> str:
+        """Return what names this collector, and what it may have, in a record. It tells nothing of
+        the headers to whoever lacks the installation's `key`."""
+        parts = (self.url, sorted(self.headers.items()), self.command, self.content)
+        return blake2b(json.dumps(parts).encode(), key=key, digest_size=8).hexdigest()
 
     def deliver(self, spans: Sequence[Span], *, within_s: float = TIMEOUT_S) -> Delivery:
         """Send spans. Never raises. A token that is refused is asked for once more."""
@@ -137,10 +150,11 @@ class Collector:
         return Delivery("taken", rejected, _shown(why))
 
     def _refused(self, status: int, body: bytes, headers: Any) -> Delivery:
-        said = _shown(refusal_in(body, json=_json_of(body, headers)))
-        if status == http.client.UNSUPPORTED_MEDIA_TYPE and not said:
-            said = f"it doesn't take {self.protocol}"
-        why = f"it answers {status}" + (f": {said}" if said else "")
+        if status == http.client.UNSUPPORTED_MEDIA_TYPE:
+            message = f"it doesn't take {self.protocol}"
+        else:
+            message = _shown(_plain_text(body) or refusal_in(body, json=_json_of(body, headers)))
+        why = f"it answers {status}" + (f": {message}" if message else "")
         if status in _AGAIN:
             return Delivery("later", why=why, wait_s=self._wait(headers.get("retry-after")))
         return Delivery("refused", why=why)
@@ -166,6 +180,20 @@ class _Stay(HTTPRedirectHandler):
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
+
+
+def batches(spans: Iterable[Span]) -> Iterator[list[Span]]:
+    """Yield spans by requests."""
+    batch: list[Span] = []
+    size = 0
+    for span in spans:
+        batch.append(span)
+        size += text_size(span)
+        if len(batch) == MOST or size >= MOST_TEXT:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def collector_of(settings: OtelSettings, env: Mapping[str, str]) -> Collector:
@@ -211,6 +239,7 @@ def collector_of(settings: OtelSettings, env: Mapping[str, str]) -> Collector:
         settings.headers_command,
         timeout or TIMEOUT_S,
         _either(env, "OTEL_EXPORTER_OTLP_COMPRESSION") == "gzip",
+        settings.content,
     )
 
 
@@ -286,6 +315,16 @@ def _json_of(body: bytes, headers: Any) -> object:
         return json.loads(body)
     except (ValueError, RecursionError):
         return {}
+
+
+def _plain_text(body: bytes) -> str:
+    """Return a body that is text for people, as many collectors send it; "" for JSON, a page or a
+    message in binary."""
+    with suppress(UnicodeDecodeError):
+        text = body.decode().strip()
+        if text.isprintable() and not text.startswith(("{", "[", "<")):
+            return text
+    return ""
 
 
 def _words_of(reason: object) -> str:

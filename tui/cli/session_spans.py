@@ -6,10 +6,9 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
 
 from tui.agent import span_collector
-from tui.agent.span_collector import MOST, CollectorError
+from tui.agent.span_collector import CollectorError
 from tui.app import launch_config
 from tui.app.options.arguments import Options
 from tui.cli.session_io import print_json, sub_agents_of
@@ -27,7 +26,9 @@ def as_lines(options: Options, loaded: LoadedSession) -> str:
     """Return the spans of a session as a file of OTLP in JSON: a request a line. Blocks."""
     config = launch_config.config_for(options, loaded.path)
     source = span_collector.source_of(config.otel, os.environ)
-    lines = (to_json(some, source) for some in _batches(options, loaded, config))
+    lines = (
+        to_json(some, source) for some in span_collector.batches(_spans(options, loaded, config))
+    )
     return "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
 
 
@@ -44,7 +45,7 @@ def send(options: Options, loaded: LoadedSession) -> int:
     collector = span_collector.collector_of(config.otel, os.environ)
     sent = rejected = 0
     why = ""
-    for some in _batches(options, loaded, config):
+    for some in span_collector.batches(_spans(options, loaded, config)):
         done = collector.deliver(some)
         if done.outcome != "taken":
             before = f" after {plural(sent, 'span')}" if sent else ""
@@ -62,10 +63,10 @@ def send(options: Options, loaded: LoadedSession) -> int:
     return 1 if rejected else 0
 
 
-def _batches(options: Options, loaded: LoadedSession, config: Config) -> Iterator[list[Span]]:
-    """Yield the spans of all branches, or of the one that is named."""
+def _spans(options: Options, loaded: LoadedSession, config: Config) -> Iterator[Span]:
+    """Return the spans of all branches, or of the one that is named."""
     records = loaded.branch if options.sessions.branch else loaded.records
-    spans = spans_of(
+    return spans_of(
         loaded.header.id,
         records,
         config.prices,
@@ -73,8 +74,6 @@ def _batches(options: Options, loaded: LoadedSession, config: Config) -> Iterato
         sub_agents=sub_agents_of(loaded),
         within=_calls_around(loaded),
     )
-    while some := [*islice(spans, MOST)]:
-        yield some
 
 
 def _calls_around(loaded: LoadedSession) -> Sequence[RunningCall]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from tui.core.dataclass import dataclass, field
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import object_of, string_of
 
 AttributeValue: TypeAlias = str | bool | int | float | tuple[str, ...]
@@ -18,6 +19,11 @@ Attributes: TypeAlias = Mapping[str, AttributeValue]
 
 _KINDS: Final = {"internal": 1, "client": 3}
 _ERROR: Final = 2
+_TRACEPARENT: Final = late_pattern(
+    r"(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<span>[0-9a-f]{16})-(?P<flags>[0-9a-f]{2})"
+    r"(?P<more>-.*)?"
+)
+_SAMPLED: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,22 @@ class SpanContext:
 
     trace_id: str
     span_id: str
+
+    @property
+    def traceparent(self) -> str:
+        """The same as W3C Trace Context writes it, for whoever continues the trace."""
+        return f"00-{self.trace_id}-{self.span_id}-01"
+
+
+def parent_in(traceparent: str) -> SpanContext | None:
+    """Return the span that a `traceparent` names; None for one that is not valid, or whose trace
+    is not kept: its parts would be orphans."""
+    match = _TRACEPARENT.fullmatch(traceparent)
+    if match is None or match["version"] == "ff" or (match["version"] == "00" and match["more"]):
+        return None
+    trace, span = match["trace"], match["span"]
+    kept = int(match["flags"], 16) & _SAMPLED
+    return SpanContext(trace, span) if kept and trace.strip("0") and span.strip("0") else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +74,13 @@ class Span:
     events: tuple[SpanEvent, ...] = ()
     links: tuple[SpanContext, ...] = ()
     error: str | None = None
+
+
+def text_size(span: Span) -> int:
+    """Return the number of characters in the attributes of a span and its events."""
+    every = (span.attributes, *(one.attributes for one in span.events))
+    texts = (value for some in every for value in some.values() if isinstance(value, str))
+    return sum(map(len, texts)) + len(span.error or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +123,8 @@ def answer_in(body: bytes, *, json: object = None) -> tuple[int, str]:
 def refusal_in(body: bytes, *, json: object = None) -> str:
     """Read the message of a collector that refuses a request; "" where there is none."""
     if json is not None:
-        return string_of(object_of(json).get("message"))
+        status = object_of(json)
+        return string_of(status.get("message")) or string_of(status.get("detail"))
     message = dict(_fields(body)).get(2)
     try:
         return message.decode() if isinstance(message, bytes) else ""

@@ -66,17 +66,26 @@ SESSION_VARIABLE: Final = "HOLDFAST_SESSION_ID"
 """The variable that names the session to the processes that it starts."""
 _SESSION_VARIABLES: Final = (SESSION_VARIABLE, "CLAUDE_CODE_SESSION_ID")
 """Scripts and servers that are written for Claude Code read the other one."""
+_TRACEPARENT: Final = "TRACEPARENT"
+_TRACESTATE: Final = "TRACESTATE"
+_TRACE: Final = slice(3, 35)
+"""The id of the trace in a value of the first."""
 
 
-def child_environment(session: str = "") -> dict[str, str]:
+def child_environment(session: str = "", traceparent: str = "") -> dict[str, str]:
     """Return the environment of a tool's or server's process: ours without the program's own
-    secrets, and with the id of the `session` that it belongs to."""
+    secrets, and with the id of the `session` that it belongs to. `traceparent` is the span that its
+    own spans continue; without one it continues what we were given ourselves."""
     kept = {
         name: value
         for name, value in os.environ.items()
         if not _PRIVATE.match(name)
         and name not in _SESSION_VARIABLES  # of a session around this one
     }
+    if traceparent:
+        if kept.get(_TRACEPARENT, "")[_TRACE] != traceparent[_TRACE]:
+            kept.pop(_TRACESTATE, None)  # it is about another trace
+        kept[_TRACEPARENT] = traceparent
     return kept | session_variables(session)
 
 

@@ -43,9 +43,9 @@ _STEERS = late_pattern(
 """Variables by which a shell or a program that only reads may be made to run something else."""
 
 
-def plain_environment(workspace: Workspace) -> dict[str, str]:
+def plain_environment(workspace: Workspace, traceparent: str = "") -> dict[str, str]:
     """The environment of a tool's process, without anything that could steer a plain command."""
-    given = child_environment()
+    given = child_environment(traceparent=traceparent)
     clean = {name: value for name, value in given.items() if not _STEERS.fullmatch(name)}
     roots = workspace.roots
     clean["PATH"] = safe_search_path(clean.get("PATH", os.defpath), roots)

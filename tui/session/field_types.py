@@ -92,7 +92,7 @@ _RECEIPT = _fields(
 _TROUBLE = _each("reason error_class request_id text", _text) | _each("status received", _number)
 
 FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
-    "user": {**_each("text by", _text), "images": _list_of(_text)},
+    "user": {**_each("text by collector traceparent", _text), "images": _list_of(_text)},
     "assistant": {
         **_each("model server stop_reason request_id message_id bound_to", _text),
         "usage": _USAGE,

@@ -6,7 +6,8 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     user         content, text (as typed; absent for text that nobody typed), images (the words for
                  the images in the content, in their order), by ("hook" where a hook speaks, "goal"
                  where the check of a goal does, "every" where a prompt is repeated, "program" where
-                 another agent does, in a session of its own)
+                 another agent does, in a session of its own), collector (for which the spans of its
+                 turn are made, see tui.agent.span_export), traceparent (the span around the turn)
     assistant    content, model, server, usage, stop_reason, request_id, message_id, bound_to (the
                  hash of the request, where there is thinking: see tui.context.request_trail)
     frame        system, tools, layers, facts, files, room, sha256, reason, version, seal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -43,12 +43,22 @@ DIRECTIVES = ("think", "verbose", "elevated", "effort")
 class RecordFollower(Protocol):
     """Hears of each record as it is appended; see `tui.agent.span_export`."""
 
+    @property
+    def prompt_fields(self) -> Mapping[str, str]:
+        """Return the fields that it adds to the record of each prompt."""
+        ...
+
     def recorded(self, record: Record) -> None:
         """Take a record. Called in the loop, so it neither waits nor raises."""
         ...
 
     def of_sub_agent(self, session: Session) -> RecordFollower:
         """Return what follows the session of a sub-agent."""
+        ...
+
+    def traceparent(self, call_id: str) -> str:
+        """Return the span of a call that runs, or that of the turn, as W3C Trace Context writes it;
+        "" where there is none."""
         ...
 
 
@@ -264,6 +274,8 @@ class Session:
             pending, self._with_prompt = self._with_prompt, []
             for fact in pending:
                 self.record(fact)
+        if type_ == "user" and self.follower is not None:
+            data |= self.follower.prompt_fields
         record = self._made(type_, data)
         line = record.to_line()
         self._note(record)
@@ -287,6 +299,11 @@ class Session:
         if fields is not None:
             self._write_draft(fields)
         return wait
+
+    def traceparent(self, call_id: str) -> str:
+        """Return the span that a program continues which a call starts; "" where no spans are made.
+        Without a call it is the turn's."""
+        return self.follower.traceparent(call_id) if self.follower is not None else ""
 
     async def rewind(self, target: str, *, checkpoint: str = "", restores: bool = False) -> Record:
         """Begin a branch in the file that continues from before the record `target`. `checkpoint`

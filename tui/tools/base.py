@@ -119,6 +119,11 @@ class CallHost(Protocol):
         """Return the id of the agent's session."""
         ...
 
+    @property
+    def traceparent(self) -> str:
+        """Return the span of the call, as W3C Trace Context writes it; "" where none is made."""
+        ...
+
     def emit(self, text: str, picture: str = "") -> None:
         """Show text to the person while the tool works; `picture` is what a command draws over
         several lines now. May be called often, from the event loop only."""

@@ -16,7 +16,7 @@ def session(ctx: Context) -> str:
     """What is known of the session."""
     names = ("HOLDFAST_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "MINE")
     meta = ctx.request_context.meta or {}
-    return json.dumps([*map(os.environ.get, names), meta.get("sessionID")])
+    return json.dumps([*map(os.environ.get, names), meta.get("sessionID"), meta.get("traceparent")])
 
 
 @server.resource("session://{what}")

@@ -136,7 +136,8 @@ async def _equipped(ctx: AgentContext, call: CheckedCall, trial: Trial) -> Check
     """Give a command that only reads its environment, and what starts it where no walls hold it."""
     from tui.permissions.plain_environment import plain_environment  # noqa: PLC0415 - on demand
 
-    environment = plain_environment(call.context.workspace)
+    traceparent = ctx.session.traceparent(call.call.id)
+    environment = plain_environment(call.context.workspace, traceparent)
     starter = await _watcher(ctx, call.call) if trial.watched else None
     return replace(call, context=replace(call.context, environment=environment, starter=starter))
 
@@ -144,7 +145,8 @@ async def _equipped(ctx: AgentContext, call: CheckedCall, trial: Trial) -> Check
 def _with_exports(ctx: AgentContext, call: CheckedCall) -> CheckedCall:
     """Give a command the session's id, and what hooks set for those of the session; one that nobody
     is asked about runs without."""
-    environment = {**child_environment(ctx.session.id), **ctx.toolbox.exports}
+    own = child_environment(ctx.session.id, ctx.session.traceparent(call.call.id))
+    environment = {**own, **ctx.toolbox.exports}
     return replace(call, context=replace(call.context, environment=environment))
 
 

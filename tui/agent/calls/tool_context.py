@@ -86,6 +86,10 @@ class _Host(CallHost):
     def session_id(self) -> str:
         return self.ctx.session.id
 
+    @property
+    def traceparent(self) -> str:
+        return self.ctx.session.traceparent(self.state.id)
+
     def emit(self, text: str, picture: str = "") -> None:
         self.state.add_output(without_colours(text))
         for part in chunks_of(clamp_text(text, self.room, "ends")) if text else ("",):

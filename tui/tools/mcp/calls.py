@@ -31,6 +31,8 @@ _ANEW: Final = (
 SESSION_KEY: Final = "sessionID"
 """In the `_meta` of a request: the session that it comes from, by the name that opencode has for
 it. It is right over every transport, and for a server that several sessions share."""
+TRACE_KEY: Final = "traceparent"
+"""In the `_meta` of a request, by SEP-414: the span that it is part of."""
 PAGES_ASKED: Final = 3
 """Pages that the person is asked to open before one call."""
 
@@ -75,7 +77,7 @@ class Calls:
                 result, anew = await self._answer(
                     client,
                     lambda over: over.read_resource(
-                        uri, meta=_from(host.session_id), cache_mode="bypass"
+                        uri, meta=_from(host.session_id, host.traceparent), cache_mode="bypass"
                     ),
                 )
         except Exception as error:
@@ -126,7 +128,7 @@ class Calls:
                     tool,
                     arguments,
                     progress_callback=report_progress,
-                    meta=_from(call.host.session_id),
+                    meta=_from(call.host.session_id, call.host.traceparent),
                 ),
             )
             output = tool_output(result, self.promised.get(tool))
@@ -169,6 +171,8 @@ class Calls:
         return ToolOutput.text(text, is_error=True, summary="a page was opened")
 
 
-def _from(session_id: str) -> RequestParamsMeta:
-    """Return the `_meta` of a request, which names the session that it comes from."""
-    return cast("RequestParamsMeta", {SESSION_KEY: session_id})
+def _from(session_id: str, traceparent: str = "") -> RequestParamsMeta:
+    """Return the `_meta` of a request, which names the session that it comes from, and the span
+    that the server's own spans continue."""
+    trace = {TRACE_KEY: traceparent} if traceparent else {}
+    return cast("RequestParamsMeta", {SESSION_KEY: session_id, **trace})
