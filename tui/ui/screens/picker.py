@@ -16,7 +16,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from tui.app.dialog_data import ModelRow
+from tui.app.dialog_data import ModelRow, ProfileRow
 from tui.core.dataclass import dataclass
 from tui.core.errors import ConfigError
 from tui.core.formatting import plural, tokens
@@ -325,6 +325,8 @@ def _task_file(name: str, row: TaskFileRow, width: int) -> Sequence[Part]:
 
 _ROOMY: Final = 48
 """Cells of a row from which more than names and prices are shown."""
+_LEAST_MODEL: Final = 12
+"""Cells from which a profile's model is shown."""
 MODEL_COLUMNS: Final = ("model", "window", "in/out", "next prompt", "")
 
 
@@ -435,3 +437,44 @@ class ModelsScreen(FilterDialog[str]):
         if words:
             return f"Enter tries {words}: the server decides whether it has that model."
         return "No models known here. Type a model name."
+
+
+class ProfilesScreen(FilterDialog[str]):
+    """Dismissed with the name of a profile, or None."""
+
+    def __init__(self, rows: Sequence[ProfileRow]) -> None:
+        super().__init__("profile", "Filter", ("enter", "switch"), ("esc", "back"))
+        self._profiles = rows
+        self._shown: list[ProfileRow] = []
+        self.about_rows = 3
+
+    def choices(self, words: str) -> Iterable[tuple[str, RowParts]]:
+        self._shown = [row for row in self._profiles if words.casefold() in row.name.casefold()]
+        return [(row.name, partial(self._row, row)) for row in self._shown]
+
+    def _row(self, row: ProfileRow, width: int) -> Sequence[Part]:
+        mark: Part = ("● ", "primary") if row.now else ("  ", "muted")
+        names, models = ([one_line(text) for text in each] for each in self._columns())
+        name = min(max(map(cell_len, names)), max(8, width // 2))
+        price: Part = (row.next, "accent" if row.now else "text")
+        room = width - 2 - name - 2 - (cell_len(row.next) + 2 if row.next else 0)
+        model = min(max(map(cell_len, models)), max(0, room))
+        parts: list[Part] = [mark, (cell(one_line(row.name), name), "text"), ("  ", "muted")]
+        parts += [(cell(one_line(row.model), model), "muted")] if model >= _LEAST_MODEL else []
+        return [*parts, ("  ", "muted"), price] if row.next else parts
+
+    def _columns(self) -> tuple[list[str], list[str]]:
+        return [row.name for row in self._profiles], [row.model for row in self._profiles]
+
+    def first(self) -> int:
+        return next((at for at, row in enumerate(self._shown) if row.now), 0)
+
+    def row_moved(self, index: int) -> None:  # noqa: ARG002 - the cursor is there
+        self._fit()
+
+    def explain(self, words: str, *, listed: bool) -> str:
+        if not listed:
+            return f"No profile {words}."
+        row = self._shown[self.rows.cursor]
+        whose = f"{one_line(row.server)} · {one_line(row.key)}"
+        return "\n".join((whose, "In use." if row.now else row.sends)).strip()

@@ -1,0 +1,129 @@
+"""/profile: the session that is open goes on with another of the person's profiles.
+
+It is opened again, as resuming it with --profile would: so all that the settings of a profile say
+counts, and nothing of the one before is left. Only a person at the session's own screen chooses
+whose key pays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from tui.agent.agent_models import Payer
+from tui.app.conversation import Conversation
+from tui.app.dialog_data import ProfileQuestion, ProfileRow, ProfileSetup
+from tui.app.models import fits_or_meant, next_prompt_words
+from tui.app.open_session import switch_session
+from tui.app.services import SessionChoice
+from tui.core.facts import DEFAULT_PROFILE
+from tui.core.text_cleaning import one_line
+
+if TYPE_CHECKING:
+    from tui.agent.agent import Agent
+
+
+async def profile(conversation: Conversation, name: str) -> None:
+    """/profile: choose the profile of the next request, or name it."""
+    await choose_profile(conversation, name)
+
+
+async def choose_profile(conversation: Conversation, name: str = "") -> None:
+    """Use the profile of that name from the next request on; without a name the person chooses."""
+    agent = _agent_to_switch(conversation)
+    if agent is None:
+        return
+    services, frontend = conversation.services, conversation.frontend
+    rows = await asyncio.to_thread(services.profiles)
+    if not rows:
+        file = services.folders.config_file.name
+        hint = f"A table [profile.NAME] in your {file} makes one: /help profiles."
+        frontend.say("There are no profiles yet.", hint=hint)
+        return
+    if not name:
+        question = ProfileQuestion([await _with_next(conversation, agent, row) for row in rows])
+        name = await frontend.choose(question) or ""
+    if name and _agent_to_switch(conversation) is agent:
+        await _switch(conversation, agent, rows, name)
+
+
+def _agent_to_switch(conversation: Conversation) -> Agent | None:
+    """The agent of a session that can be opened again now; else a message says why not."""
+    agent = conversation.idle_agent()
+    if agent is None or conversation.opening:
+        return None
+    if agent.session.path is None:
+        conversation.frontend.say(
+            "This session isn't saved, so it keeps its profile.",
+            "warning",
+            hint="Start with --profile NAME.",
+        )
+        return None
+    return agent
+
+
+async def _with_next(conversation: Conversation, agent: Agent, row: ProfileRow) -> ProfileRow:
+    """Return a row with what the next prompt costs with that profile."""
+    info = replace(await conversation.services.model_info(row.model), window=row.window)
+    payer = Payer("" if row.name == DEFAULT_PROFILE else row.name, row.address, row.prices)
+    usd, sends = next_prompt_words(agent, info, payer)
+    return replace(row, next=usd, sends=sends)
+
+
+async def _switch(
+    conversation: Conversation, agent: Agent, rows: Sequence[ProfileRow], name: str
+) -> None:
+    """Open the session again with another profile. Raises HoldfastError, and then nothing has
+    changed."""
+    services, frontend = conversation.services, conversation.frontend
+    wanted = next((row for row in rows if row.name == name), None)
+    if wanted is None:
+        near = get_close_matches(name, [row.name for row in rows], n=1)
+        names = ", ".join(one_line(row.name) for row in rows)
+        hint = f"Did you mean {one_line(near[0])}?" if near else f"Available: {names}."
+        frontend.say(f"There is no profile {one_line(name)}.", "error", hint=hint)
+        return
+    if wanted.now:
+        frontend.say(f"Already using profile {one_line(name)}.")
+        return
+    info = replace(await services.model_info(wanted.model), window=wanted.window)
+    if not await fits_or_meant(conversation, agent, info):
+        return
+    if _agent_to_switch(conversation) is not agent:
+        return
+    await services.set_up(ProfileSetup(name))
+    await _open_again(conversation, agent)
+    now = conversation.agent
+    if now is None:
+        return
+    before = agent.models.profile or DEFAULT_PROFILE
+    model = await services.model_info(now.models.current)
+    _, sends = next_prompt_words(now, model)
+    text = f"Switched to profile {one_line(name)}: {now.models.current} at {wanted.server}."
+    frontend.say(
+        f"{text} {sends}" if sends else text,
+        "success",
+        hint=f"/profile {one_line(before)} switches back.",
+    )
+
+
+async def _open_again(conversation: Conversation, agent: Agent) -> None:
+    """Open the session with what was set up, in the same mode, with the folders that were added.
+    One that nothing was asked in has no file yet: a new one takes its place."""
+    services, frontend, path = conversation.services, conversation.frontend, agent.session.path
+    mode, added = agent.permissions.mode, agent.permissions.folders[1:]
+    begun = path is not None and await asyncio.to_thread(path.exists)
+    await switch_session(conversation, SessionChoice(path, same=True) if begun else SessionChoice())
+    now = conversation.agent
+    if now is None or now is agent:
+        return
+    now.permissions.mode = mode
+    for folder in added:
+        now.permissions.add_dir(folder)
+    for event in now.models.record_payer():
+        frontend.show(event)
+    services.settings.change_to((await asyncio.to_thread(services.read_settings)).config)
+    frontend.refresh()
