@@ -22,7 +22,7 @@ from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
 from tui.core.facts import Fact
 from tui.provider.base import ModelInfo, Provider
-from tui.provider.prices import CacheLife, price_of
+from tui.provider.prices import CacheLife, Payer, price_of
 from tui.provider.retry import RetryControl
 
 if TYPE_CHECKING:
@@ -37,15 +37,6 @@ class NextPrompt:
     tokens: int
     cached: int = 0
     usd: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Payer:
-    """Whose key signs: the profile, "" for none, its server, and the prices that it pays."""
-
-    profile: str
-    server: str
-    prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
 
 
 @dataclass(slots=True)

@@ -6,14 +6,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from tui.core.config import Price
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.text_cleaning import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping, Sequence
+    from collections.abc import Awaitable, Sequence
 
     from tui.app.damage_report import Damage
+    from tui.provider.prices import Payer
     from tui.session.records import Record
 
 
@@ -87,17 +87,16 @@ class ModelRow:
 
 @dataclass(frozen=True, slots=True)
 class ProfileRow:
-    """One of the person's profiles, "default" for none: the `server` that it asks, as it is shown
-    and as its caches are known (`address`), and what signs there (`key`), in words. `window` is
-    that of its model, `prices` those it pays, `next` and `sends` as in `ModelRow`."""
+    """One of the person's profiles, "default" for none: the `server` that it asks, as it is shown,
+    and what signs there (`key`), in words. `window` is that of its model, `next` and `sends` as in
+    `ModelRow`."""
 
     name: str
     model: str
     server: str
-    address: str
     key: str
+    payer: Payer
     window: int = 0
-    prices: Mapping[str, Price] = field(default_factory=dict[str, Price], repr=False)
     now: bool = False
     next: str = ""
     sends: str = ""

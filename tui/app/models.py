@@ -13,8 +13,8 @@ from tui.core.formatting import money, tokens
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
-    from tui.agent.agent_models import Payer
     from tui.provider.base import ModelInfo
+    from tui.provider.prices import Payer
 
 
 async def model(conversation: Conversation, name: str) -> None:

@@ -17,7 +17,6 @@ from tui.app.commands.trust import ask_trust
 from tui.app.conversation import Conversation
 from tui.app.damage_report import Damage, damage_findings
 from tui.app.dialog_data import (
-    OTHER_PROFILE,
     AnswerOption,
     ChoiceQuestion,
     DamageQuestion,
@@ -181,9 +180,16 @@ def _offer_goal(conversation: Conversation, agent: Agent) -> None:
 
 
 async def set_up(conversation: Conversation, why: str) -> bool:
-    """Ask how a model is reached. False where the person wants nothing else than there is, or has
-    chosen another profile, which is then in use."""
-    frontend, session = conversation.frontend, conversation.agent is not None
+    """Ask how a model is reached. False where the person wants none."""
+    done = await ask_setup(conversation, why)
+    if done:
+        conversation.frontend.say(done, "success")
+    return done is not None
+
+
+async def ask_setup(conversation: Conversation, why: str) -> str | None:
+    """Ask it. What was done, `OTHER_PROFILE` where a session is open and that is wanted, or None."""
+    session = conversation.agent is not None
     now = await asyncio.to_thread(conversation.services.account)
     question = SetupQuestion(
         why,
@@ -193,25 +199,7 @@ async def set_up(conversation: Conversation, why: str) -> bool:
         server=now.server,
         others=now.profiles and session,
     )
-    done = await frontend.ask_setup(question)
-    if done == OTHER_PROFILE:
-        from tui.app.profile_switch import choose_profile  # noqa: PLC0415 - few have profiles
-
-        await choose_profile(conversation)
-        return False
-    if done:
-        frontend.say(done, "success")
-    return done is not None
-
-
-async def login(conversation: Conversation, _: str) -> None:
-    """/login: another key, server, sign-in or profile from the next request on; the session
-    continues."""
-    if not conversation.says_idle() or conversation.opening:
-        return
-    using = await asyncio.to_thread(conversation.services.connection)
-    if await set_up(conversation, using):
-        await reconnect(conversation)
+    return await conversation.frontend.ask_setup(question)
 
 
 async def reconnect(conversation: Conversation) -> None:

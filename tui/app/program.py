@@ -56,7 +56,7 @@ from tui.provider import catalogue, model_list
 from tui.provider.anthropic import convert
 from tui.provider.anthropic.client_factory import shown
 from tui.provider.base import ModelInfo
-from tui.provider.prices import price_of
+from tui.provider.prices import Payer, price_of
 from tui.session import catalog
 from tui.session.session import Session
 from tui.settings import credentials, edit, trust
@@ -301,10 +301,9 @@ class Program:
             name,
             launch.model,
             str(cloud) if cloud else shown(server_of(launch.base_url)),
-            server_name(launch),
             cloud.identity if cloud else _key_words(loaded.profile),
+            Payer(loaded.profile.name, server_name(launch), loaded.config.prices),
             listed_model(launch, launch.model).window,
-            loaded.config.prices,
             now=name == now.access.profile.shown,
         )
 

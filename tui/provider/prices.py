@@ -32,6 +32,16 @@ SEARCH_USD: Final = 0.01
 """The server's price for one search of the web, whatever the model."""
 
 
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """Whose key signs: the person's profile, "" for none, the server that it is for, and the prices
+    that the person has set for it."""
+
+    profile: str
+    server: str
+    prices: Mapping[str, Price]
+
+
 def _rate(usd: float) -> str:
     """A rate without digits that say nothing: $4, $0.10, $0.125."""
     cents = usd != int(usd) and round(usd, 2) == usd

@@ -107,8 +107,8 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("timeline [PROMPT]", "the session in time: context, calls, cost"),
     _command("usage [BY]", "where tokens and money went", "", "cost"),
     _command("model [NAME]", "switch model", "models"),
-    _command("profile [NAME]", "switch account: settings and key", "profile_switch"),
-    _command("login", "change key, server, sign-in or profile", "open_session"),
+    _command("profile [NAME]", "switch account: settings and key", "accounts"),
+    _command("login", "change key, server, sign-in or profile", "accounts"),
     _command("retry [other]", "retry now, or with another model", "error_options"),
     _command("theme [NAME]", "change theme", screen_only="Plain lines have no colors."),
     _command(

@@ -1,23 +1,21 @@
-"""/profile: the session that is open goes on with another of the person's profiles.
+"""/login and /profile: another key, server, sign-in or profile for the session that is open.
 
-It is opened again, as resuming it with --profile would: so all that the settings of a profile say
-counts, and nothing of the one before is left. Only a person at the session's own screen chooses
-whose key pays.
+For another profile the session is opened again, as resuming it with --profile would: so all that
+the profile's settings say counts, and nothing of the one before is left. Only a person at the
+session's own screen chooses whose key pays.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from tui.agent.agent_models import Payer
 from tui.app.conversation import Conversation
-from tui.app.dialog_data import ProfileQuestion, ProfileRow, ProfileSetup
+from tui.app.dialog_data import OTHER_PROFILE, ProfileQuestion, ProfileRow, ProfileSetup
 from tui.app.models import fits_or_meant, next_prompt_words
-from tui.app.open_session import switch_session
+from tui.app.open_session import ask_setup, reconnect, switch_session
 from tui.app.services import SessionChoice
 from tui.core.facts import DEFAULT_PROFILE
 from tui.core.text_cleaning import one_line
@@ -31,23 +29,54 @@ async def profile(conversation: Conversation, name: str) -> None:
     await choose_profile(conversation, name)
 
 
-async def choose_profile(conversation: Conversation, name: str = "") -> None:
-    """Use the profile of that name from the next request on; without a name the person chooses."""
+async def login(conversation: Conversation, _: str) -> None:
+    """/login: choose how the model is reached from the next request on."""
+    if not conversation.says_idle() or conversation.opening:
+        return
+    await change_account(conversation, await asyncio.to_thread(conversation.services.connection))
+
+
+async def change_account(conversation: Conversation, why: str) -> bool:
+    """Ask how the model is reached, and do so. False where it stays as it is."""
+    done = await ask_setup(conversation, why)
+    if done == OTHER_PROFILE:
+        return await choose_profile(conversation)
+    if done is None:
+        return False
+    conversation.frontend.say(done, "success")
+    await reconnect(conversation)
+    return True
+
+
+async def choose_profile(conversation: Conversation, name: str = "") -> bool:
+    """Use the profile of that name from the next request on; without a name the person chooses.
+    False where the one in use stays. Raises HoldfastError, and then it does."""
     agent = _agent_to_switch(conversation)
     if agent is None:
-        return
+        return False
     services, frontend = conversation.services, conversation.frontend
     rows = await asyncio.to_thread(services.profiles)
     if not rows:
         file = services.folders.config_file.name
         hint = f"A table [profile.NAME] in your {file} makes one: /help profiles."
         frontend.say("There are no profiles yet.", hint=hint)
-        return
+        return False
     if not name:
         question = ProfileQuestion([await _with_next(conversation, agent, row) for row in rows])
         name = await frontend.choose(question) or ""
-    if name and _agent_to_switch(conversation) is agent:
-        await _switch(conversation, agent, rows, name)
+    if not name:
+        return False
+    wanted = next((row for row in rows if row.name == name), None)
+    if wanted is None:
+        near = get_close_matches(name, [row.name for row in rows], n=1)
+        names = ", ".join(one_line(row.name) for row in rows)
+        hint = f"Did you mean {one_line(near[0])}?" if near else f"Available: {names}."
+        frontend.say(f"There is no profile {one_line(name)}.", "error", hint=hint)
+        return False
+    if wanted.now:
+        frontend.say(f"Already using profile {one_line(name)}.")
+        return False
+    return await _switch(conversation, agent, wanted)
 
 
 def _agent_to_switch(conversation: Conversation) -> Agent | None:
@@ -68,46 +97,29 @@ def _agent_to_switch(conversation: Conversation) -> Agent | None:
 async def _with_next(conversation: Conversation, agent: Agent, row: ProfileRow) -> ProfileRow:
     """Return a row with what the next prompt costs with that profile."""
     info = replace(await conversation.services.model_info(row.model), window=row.window)
-    payer = Payer("" if row.name == DEFAULT_PROFILE else row.name, row.address, row.prices)
-    usd, sends = next_prompt_words(agent, info, payer)
+    usd, sends = next_prompt_words(agent, info, row.payer)
     return replace(row, next=usd, sends=sends)
 
 
-async def _switch(
-    conversation: Conversation, agent: Agent, rows: Sequence[ProfileRow], name: str
-) -> None:
-    """Open the session again with another profile. Raises HoldfastError, and then nothing has
-    changed."""
+async def _switch(conversation: Conversation, agent: Agent, wanted: ProfileRow) -> bool:
+    """Open the session again with another profile, and say what the next prompt costs there."""
     services, frontend = conversation.services, conversation.frontend
-    wanted = next((row for row in rows if row.name == name), None)
-    if wanted is None:
-        near = get_close_matches(name, [row.name for row in rows], n=1)
-        names = ", ".join(one_line(row.name) for row in rows)
-        hint = f"Did you mean {one_line(near[0])}?" if near else f"Available: {names}."
-        frontend.say(f"There is no profile {one_line(name)}.", "error", hint=hint)
-        return
-    if wanted.now:
-        frontend.say(f"Already using profile {one_line(name)}.")
-        return
     info = replace(await services.model_info(wanted.model), window=wanted.window)
     if not await fits_or_meant(conversation, agent, info):
-        return
-    if _agent_to_switch(conversation) is not agent:
-        return
-    await services.set_up(ProfileSetup(name))
+        return False
+    if _agent_to_switch(conversation) is not agent:  # meanwhile a turn may have begun
+        return False
+    await services.set_up(ProfileSetup(wanted.name))
     await _open_again(conversation, agent)
     now = conversation.agent
-    if now is None:
-        return
-    before = agent.models.profile or DEFAULT_PROFILE
-    model = await services.model_info(now.models.current)
-    _, sends = next_prompt_words(now, model)
-    text = f"Switched to profile {one_line(name)}: {now.models.current} at {wanted.server}."
-    frontend.say(
-        f"{text} {sends}" if sends else text,
-        "success",
-        hint=f"/profile {one_line(before)} switches back.",
-    )
+    if now is None or now is agent:
+        return False
+    _, sends = next_prompt_words(now, await services.model_info(now.models.current))
+    text = f"Switched to profile {one_line(wanted.name)}: {now.models.current} at {wanted.server}."
+    before = one_line(agent.models.profile or DEFAULT_PROFILE)
+    hint = f"/profile {before} switches back."
+    frontend.say(" ".join(filter(None, (text, sends))), "success", hint=hint)
+    return True
 
 
 async def _open_again(conversation: Conversation, agent: Agent) -> None:
