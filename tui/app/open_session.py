@@ -188,7 +188,7 @@ async def set_up(conversation: Conversation, why: str) -> bool:
 
 
 async def ask_setup(conversation: Conversation, why: str) -> str | None:
-    """Ask it. What was done, `OTHER_PROFILE` where a session is open and that is wanted, or None."""
+    """Ask it. What was done, or None; `OTHER_PROFILE`, which only an open session can have."""
     session = conversation.agent is not None
     now = await asyncio.to_thread(conversation.services.account)
     question = SetupQuestion(

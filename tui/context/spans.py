@@ -158,11 +158,14 @@ class SpanFold:
     answered: bool = False
     """True if an answer came since the breaks that wait for their bill."""
     made: list[Span] = field(default_factory=list[Span])
+    payer: str = ""
+    """The profile that pays now."""
 
     def add(self, record: Record) -> list[Span]:
         """Take the next record. Returns the spans that ended with it."""
         self.made = []
         self.now = _time(record.time) or self.now
+        self.payer = record.payer
         if handler := _HANDLERS.get(record.type):
             handler(self, record, record.data)
         if record.type not in BESIDE:  # what goes on meanwhile began before it
@@ -290,7 +293,7 @@ class SpanFold:
 
     def pay(self, turn: _Turn, model: str, usage: Usage, *, batch: bool = False) -> float | None:
         """Return what an answer cost, and count it for the turn; None without a price."""
-        price = price_of(model, self.prices)
+        price = price_of(model, self.prices, self.payer)
         usd = (price.in_batch() if batch else price).cost(usage) if price else None
         if not turn.ended:
             turn.usd = None if usd is None or turn.usd is None else turn.usd + usd
@@ -584,7 +587,7 @@ def _aside(fold: SpanFold, record: Record, data: dict[str, Any], *, parent: str 
         )
         answered = [_text_part(_text(data.get("answer")))]
         values["gen_ai.output.messages"] = _messages("assistant", answered)
-    unpriced_title = record.type == "title" and price_of(model, fold.prices) is None
+    unpriced_title = record.type == "title" and price_of(model, fold.prices, record.payer) is None
     if not unpriced_title and (usd := fold.pay(turn, model, usage)) is not None:
         values["holdfast.cost_usd"] = usd
     start = fold.now if record.type == "title" else fold.before

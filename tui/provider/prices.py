@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
-from tui.core.config import EVERY_MODEL, Price
+from tui.core.config import EVERY_MODEL, Price, ProfilePrices
 from tui.core.dataclass import astuple, dataclass
 from tui.core.formatting import tokens
 from tui.core.messages import Usage
@@ -166,12 +166,17 @@ _PRICES: Final = {
 }
 
 
-def price_of(model: str, configured: Mapping[str, Price]) -> ModelPrice | None:
+def price_of(
+    model: str, configured: Mapping[str, Price], payer: str | None = None
+) -> ModelPrice | None:
     """The price of a model: the configured one, otherwise the shipped one; None if there is none.
 
-    Names of gateways and with dates are recognized, as in the catalogue. A multiple of a shipped
-    price may be for all models; for an id that names its region, that region decides.
+    `payer` is the profile that paid, where it may be another than the one in use. Names of gateways
+    and with dates are recognized, as in the catalogue. A multiple of a shipped price may be for all
+    models; for an id that names its region, that region decides.
     """
+    if payer is not None and isinstance(configured, ProfilePrices):
+        configured = configured.of(payer)
     name = base_name(model)
     every, shipped = configured.get(EVERY_MODEL), _PRICES.get(name)
     own = configured.get(model) or configured.get(name) or every

@@ -225,7 +225,7 @@ class SessionTimeline:
         """Add the next record of the branch."""
         work, axis, kind, data = self._work, self.axis, record.type, record.data
         work.count += 1
-        work.last = record
+        work.last, work.payer = record, record.payer
         work.before = axis.now
         work.passed = seconds = axis.passed(record.time)
         if seconds > 0:
@@ -396,7 +396,12 @@ class _Work:
     """The last request that was."""
     idle: float = 0.0
     """The seconds by the clock since then."""
-    known: dict[str, ModelPrice | None] = field(default_factory=dict[str, "ModelPrice | None"])
+    known: dict[tuple[str, str], ModelPrice | None] = field(
+        default_factory=dict[tuple[str, str], "ModelPrice | None"]
+    )
+    """The price of a model, for each profile that paid."""
+    payer: str = ""
+    """The profile that pays now."""
     checks: CheckRuns = field(default_factory=CheckRuns)
     agents: dict[str, tuple[float, str]] = field(default_factory=dict[str, tuple[float, str]])
     jobs: dict[str, float] = field(default_factory=dict[str, float])
@@ -425,10 +430,11 @@ class _Work:
                 return _ASKED_S
 
     def price(self, model: str, prices: Mapping[str, Price]) -> ModelPrice | None:
-        """The price of a model, looked up once."""
-        if model not in self.known:
-            self.known[model] = price_of(model, prices)
-        return self.known[model]
+        """The price of a model for who pays now, looked up once."""
+        key = self.payer, model
+        if key not in self.known:
+            self.known[key] = price_of(model, prices, self.payer)
+        return self.known[key]
 
     def end_wait(self, timeline: SessionTimeline) -> None:
         """End the wait that the record before has begun."""

@@ -274,7 +274,7 @@ class _Attributor:
         self._prices, self._others = prices, others
         self._keys = 2 if brought else 1
         """Of an owner, how many of its fields are summed up for: the thing, and the prompt."""
-        self._known: dict[tuple[str, bool, int], ModelPrice | None] = {}
+        self._known: dict[tuple[str, bool, str, int], ModelPrice | None] = {}
         self._found = Attribution()
         self._owners = Owners(cwd)
         self._parts = RequestParts(self._owners)
@@ -379,7 +379,7 @@ class _Attributor:
     def _price(self, bill: Bill) -> ModelPrice | None:
         """The price of a bill, looked up once for each model."""
         prices = self._others.get(bill.record, self._prices)
-        key = bill.model, bill.batch, id(prices)
+        key = bill.model, bill.batch, bill.profile, id(prices)
         if key not in self._known:
             self._known[key] = bill.price(prices)
         return self._known[key]
