@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from math import isclose
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,21 @@ import pytest
 
 from tests.app.test_conversation import Recorder
 from tests.app.test_error_options import until
-from tests.app.test_profiles import HOME, WORK, asked, profile_in, two_servers, write
+from tests.app.test_profiles import HOME, SAID, WORK, asked, profile_in, two_servers, write
 from tests.support.server import LoopbackServer
+from tui.agent.limits import session_cost
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import OTHER_PROFILE, ProfileQuestion, Question, SetupQuestion
 from tui.app.open_session import open_first
 from tui.app.options.arguments import Options
 from tui.app.program import Program
+from tui.app.reports.session import status_rows
+from tui.app.reports.usage import attribution_of
 from tui.app.router import route, route_from_afar, route_own
+from tui.core.config import Config
 from tui.core.errors import UsageError
-from tui.core.facts import ProfileUsed
+from tui.core.facts import Parked, ProfileUsed
+from tui.core.formatting import money
 from tui.core.partly_typed import PartlyTyped
 from tui.core.paths import folders
 from tui.settings.credentials import store_key
@@ -302,3 +308,96 @@ async def test_another_session_has_its_own_profile_again(tmp_path: Path) -> None
             await say(conversation, face, "three")
             assert program.account().profile == ""
         assert (asked(home), asked(work)) == ([HOME] * 2, [WORK])
+
+
+async def test_each_account_paid_its_part_in_status_and_usage(tmp_path: Path) -> None:
+    face = Face()
+    async with two_servers():
+        file = folders().config_file
+        file.write_text(f'{file.read_text()}\n[profile.work.prices."*"]\ntimes = 3.0\n')
+        async with talking(Options(cwd=tmp_path), face) as (conversation, program):
+            await say(conversation, face, "one")
+            await route(conversation, "/profile work")
+            await say(conversation, face, "two")
+            agent = conversation.agent
+            assert agent is not None
+            rows = {row.name: row.values for row in status_rows(agent, tmp_path, Config())}
+            paid = [
+                session_cost([one], program.launch.config.prices).session.usd or 0
+                for one in agent.session.records
+                if one.type == "assistant"
+            ]
+            assert rows["profile"] == ("work",)
+            assert rows["cost"] == (
+                money(sum(paid)), f"default {money(paid[0])}", f"work {money(paid[1])}"
+            )  # fmt: skip
+            shares = attribution_of(agent).rows("profile")
+            assert isclose(shares["default"].usd, paid[0])
+            assert isclose(shares["work"].usd, paid[1])
+            assert isclose(agent.spending().session.usd or 0.0, sum(paid))
+            again = attribution_of(agent).rows("break")
+            assert set(again) <= {"", "another profile", "another model"}
+
+
+async def test_sub_agents_and_goals_are_asked_with_the_profile_in_use(tmp_path: Path) -> None:
+    task = {"name": "task", "input": {"description": "look", "prompt": "Look.", "agent": "explore"}}
+    turns = [{"tools": [task]}, {"text": "seen"}, {"text": "done"}]
+    turns += [{"text": "worked"}, {"text": "MET: all is there"}, {"text": "ok"}]
+    face = Face()
+    async with (
+        LoopbackServer({"turns": turns[3:] * 2, "keys": [HOME]}) as home,
+        LoopbackServer({"turns": turns, "keys": [WORK]}) as work,
+    ):
+        write(
+            f"""
+            titles = "prompt"
+            small_model = "claude-opus-5-5"
+            base_url = "{home.url}"
+            [profile.work]
+            base_url = "{work.url}"
+            """
+        )
+        store_key(HOME, home.url, env=os.environ, folders=folders())
+        store_key(WORK, work.url, env=os.environ, folders=folders(), profile="work")
+        async with talking(Options(cwd=tmp_path), face) as (conversation, _):
+            await route(conversation, "one")
+            await until(lambda: face.results and not conversation.busy)
+            await route(conversation, "/profile work")
+            await say(conversation, face, "two")
+            await route(conversation, "/goal All is there")
+            await until(lambda: len(face.results) > 2 and not conversation.busy)
+            agent = conversation.agent
+            assert agent is not None
+            assert agent.session.path is not None
+            (child,) = agent.session.path.with_suffix("").glob("*.jsonl")
+            assert profile_in(child) == ("work", [])
+        assert asked(home) == [HOME]
+        assert set(asked(work)) == {WORK}
+        assert len(asked(work)) >= 5, "the call, its sub-agent, the answer, the goal, its check"
+
+
+async def test_a_turn_that_waits_for_one_account_is_stopped_and_goes_on_with_another(
+    tmp_path: Path,
+) -> None:
+    face = Face()
+    busy = [{"faults": [{"status": 429, "retry_after": 90_000}] * 5, "text": "late"}]
+    async with (
+        LoopbackServer({"turns": busy, "keys": [HOME]}) as home,
+        LoopbackServer({**SAID, "keys": [WORK]}) as work,
+    ):
+        write(
+            f'titles = "prompt"\nbase_url = "{home.url}"\n[profile.work]\nbase_url="{work.url}"\n'
+        )
+        store_key(HOME, home.url, env=os.environ, folders=folders())
+        store_key(WORK, work.url, env=os.environ, folders=folders(), profile="work")
+        async with talking(Options(cwd=tmp_path), face) as (conversation, _):
+            await route(conversation, "one")
+            await until(lambda: any(isinstance(one, Parked) for one in face.shown))
+            await route(conversation, "/profile work")
+            assert face.said[-1] == "The agent is working. Press Esc to stop it."
+            conversation.cancel()
+            await conversation.at_rest()
+            await route(conversation, "/profile work")
+            await say(conversation, face, "go on")
+        assert (asked(home), asked(work)) == ([HOME], [WORK])
+        assert "one" in str(work.posts[0].body["messages"])

@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tui.agent.launch import PRACTICE
+from tui.agent.limits import session_cost
 from tui.app.reports import Row
 from tui.app.workspace_diff import diff_text
 from tui.context.file_changes import changes
+from tui.context.usage.bills import BILLED
 from tui.context.workspace_changes import WorkspaceChanges, changed_since
+from tui.core.facts import DEFAULT_PROFILE
 from tui.core.formatting import money, plural, tokens
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
@@ -48,7 +51,7 @@ def status_rows(agent: Agent, workspace: Path, config: Config) -> Iterator[Row]:
         yield Row("effort", (agent.models.effort,))
     if (share := spending.last.cache_share) is not None:
         yield Row("cache", (f"{floor(100 * share)} % of the last request",))
-        yield Row("cost", (money(spending.session.usd),))
+        yield Row("cost", (money(spending.session.usd), *_paid_by(agent)))
     if states := checker_states(agent):
         yield Row("checks", (states,))
     if agent.spans is not None:
@@ -56,6 +59,17 @@ def status_rows(agent: Agent, workspace: Path, config: Config) -> Iterator[Row]:
         refused = (f"{done.dropped:,} refused",) if done.dropped else ()
         problem = (done.problem,) if done.problem else ()
         yield Row("spans", (f"{done.sent:,} sent to {where}", *refused, *problem))
+
+
+def _paid_by(agent: Agent) -> Iterator[str]:
+    """Yield what each profile paid, where several did."""
+    every = (*agent.session.elsewhere, *agent.session.records)
+    payers = dict.fromkeys(record.payer for record in every if record.type in BILLED)
+    if len(payers) < 2:
+        return
+    for payer in payers:
+        paid = session_cost([one for one in every if one.payer == payer], agent.models.prices)
+        yield f"{one_line(payer or DEFAULT_PROFILE)} {money(paid.session.usd)}"
 
 
 class Copied(NamedTuple):

@@ -401,7 +401,8 @@ class _Work:
     )
     """The price of a model, for each profile that paid."""
     payer: str = ""
-    """The profile that pays now."""
+    """The profile that pays now, and the one that paid the last answer."""
+    answered_payer: str = ""
     checks: CheckRuns = field(default_factory=CheckRuns)
     agents: dict[str, tuple[float, str]] = field(default_factory=dict[str, tuple[float, str]])
     jobs: dict[str, float] = field(default_factory=dict[str, float])
@@ -531,6 +532,7 @@ def _cache_lost(
     """Say where the server had lost what it cached, and nothing in the record explains it."""
     work = _work(line)
     last, work.answered, idle, work.idle = work.answered, step, work.idle, 0.0
+    paid_before, work.answered_payer = work.answered_payer, work.payer
     before = last.sent if last else None
     explained, work.explained_break = work.explained_break, False
     if explained or not last or not before or not (before.cached or before.written):
@@ -544,6 +546,8 @@ def _cache_lost(
         why, lost_by = f" after {wait_time(idle)} without a request", "after a pause"
     if last.model != step.model:
         why, lost_by = f" for {step.model}: it was {last.model}'s", "another model"
+    if paid_before != work.payer:
+        why, lost_by = ": it was another profile's", "another profile"
     label = f"The server had not kept its cache{why}: {lost:,} tokens paid for again"
     mark = TimelineStep("break", step.at, step.at, step.time, 0.0, label, step.record)
     mark.tokens, mark.model, mark.lost, mark.usd = lost, step.model, lost_by, None

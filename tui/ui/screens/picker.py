@@ -446,7 +446,7 @@ class ProfilesScreen(FilterDialog[str]):
         super().__init__("profile", "Filter", ("enter", "switch"), ("esc", "back"))
         self._profiles = rows
         self._shown: list[ProfileRow] = []
-        self.about_rows = 3
+        self.about_rows = 2
 
     def choices(self, words: str) -> Iterable[tuple[str, RowParts]]:
         self._shown = [row for row in self._profiles if words.casefold() in row.name.casefold()]
