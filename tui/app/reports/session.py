@@ -7,14 +7,13 @@ import os
 from collections.abc import Iterator, Sequence
 from math import floor
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui.agent.launch import PRACTICE
 from tui.agent.limits import session_cost
 from tui.app.reports import Row
 from tui.app.workspace_diff import diff_text
 from tui.context.file_changes import changes
-from tui.context.usage.bills import BILLED
 from tui.context.workspace_changes import WorkspaceChanges, changed_since
 from tui.core.facts import DEFAULT_PROFILE
 from tui.core.formatting import money, plural, tokens
@@ -22,13 +21,16 @@ from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
 from tui.permissions.types import MODE_NAMES
 from tui.session.checkpoints.entries import CheckpointError
-from tui.session.records import CHECKPOINT
+from tui.session.records import CHECKPOINT, COSTLY, SUB_AGENT
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
     from tui.app.conversation import Conversation
     from tui.app.frontend import Level
     from tui.core.config import Config
+
+
+_BILLED: Final = COSTLY | {SUB_AGENT}
 
 
 def status_rows(agent: Agent, workspace: Path, config: Config) -> Iterator[Row]:
@@ -64,7 +66,7 @@ def status_rows(agent: Agent, workspace: Path, config: Config) -> Iterator[Row]:
 def _paid_by(agent: Agent) -> Iterator[str]:
     """Yield what each profile paid, where several did."""
     every = (*agent.session.elsewhere, *agent.session.records)
-    payers = dict.fromkeys(record.payer for record in every if record.type in BILLED)
+    payers = dict.fromkeys(record.payer for record in every if record.type in _BILLED)
     if len(payers) < 2:
         return
     for payer in payers:
