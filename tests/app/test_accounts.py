@@ -16,6 +16,7 @@ from tests.app.test_error_options import until
 from tests.app.test_profiles import HOME, SAID, WORK, asked, profile_in, two_servers, write
 from tests.support.server import LoopbackServer
 from tui.agent.limits import session_cost
+from tui.app.accounts import change_account
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import OTHER_PROFILE, ProfileQuestion, Question, SetupQuestion
 from tui.app.open_session import open_first
@@ -400,4 +401,23 @@ async def test_a_turn_that_waits_for_one_account_is_stopped_and_goes_on_with_ano
             await route(conversation, "/profile work")
             await say(conversation, face, "go on")
         assert (asked(home), asked(work)) == ([HOME], [WORK])
+        assert "one" in str(work.posts[0].body["messages"])
+
+
+async def test_a_rejected_key_leads_to_another_account_and_the_turn_continues(
+    tmp_path: Path,
+) -> None:
+    face = Face("work")
+    face.setup = OTHER_PROFILE
+    async with two_servers() as (home, work):
+        store_key("sk-" + "x" * 40, home.url, env=os.environ, folders=folders())
+        async with talking(Options(cwd=tmp_path), face) as (conversation, _):
+            await route(conversation, "one")
+            await until(lambda: face.results and not conversation.busy)
+            assert face.results[-1].outcome == "failed"
+            assert await change_account(conversation, "The server rejected the key.")
+            assert conversation.resume_turn()
+            await until(lambda: len(face.results) > 1 and not conversation.busy)
+            assert face.results[-1].outcome == "done"
+        assert asked(work) == [WORK]
         assert "one" in str(work.posts[0].body["messages"])

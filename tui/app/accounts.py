@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from tui.app.conversation import Conversation
@@ -68,6 +67,8 @@ async def choose_profile(conversation: Conversation, name: str = "") -> bool:
         return False
     wanted = next((row for row in rows if row.name == name), None)
     if wanted is None:
+        from difflib import get_close_matches  # noqa: PLC0415 - for a typing mistake only
+
         near = get_close_matches(name, [row.name for row in rows], n=1)
         names = ", ".join(one_line(row.name) for row in rows)
         hint = f"Did you mean {one_line(near[0])}?" if near else f"Available: {names}."
@@ -84,18 +85,18 @@ def _agent_to_switch(conversation: Conversation) -> Agent | None:
     agent = conversation.idle_agent()
     if agent is None or conversation.opening:
         return None
-    if agent.session.path is None:
-        conversation.frontend.say(
-            "This session isn't saved, so it keeps its profile.",
-            "warning",
-            hint="Start with --profile NAME.",
-        )
+    if agent.session.path is None or not agent.session.saved:
+        text = "This session isn't saved, so it keeps its profile."
+        hint = agent.session.problem or "Start with --profile NAME."
+        conversation.frontend.say(text, "warning", hint=hint)
         return None
     return agent
 
 
 async def _with_next(conversation: Conversation, agent: Agent, row: ProfileRow) -> ProfileRow:
     """Return a row with what the next prompt costs with that profile."""
+    if row.now:  # /model may have chosen another one
+        row = replace(row, model=agent.models.current, window=agent.models.window)
     info = replace(await conversation.services.model_info(row.model), window=row.window)
     usd, sends = next_prompt_words(agent, info, row.payer)
     return replace(row, next=usd, sends=sends)
