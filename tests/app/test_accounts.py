@@ -31,6 +31,8 @@ from tui.core.facts import Parked, ProfileUsed
 from tui.core.formatting import money
 from tui.core.partly_typed import PartlyTyped
 from tui.core.paths import folders
+from tui.session import copies
+from tui.session.reader import read
 from tui.settings.credentials import store_key
 
 
@@ -421,3 +423,25 @@ async def test_a_rejected_key_leads_to_another_account_and_the_turn_continues(
             assert face.results[-1].outcome == "done"
         assert asked(work) == [WORK]
         assert "one" in str(work.posts[0].body["messages"])
+
+
+async def test_a_copy_of_an_earlier_place_continues_with_the_account_of_now(
+    tmp_path: Path,
+) -> None:
+    face = Face()
+    async with two_servers() as (home, work):
+        async with talking(Options(cwd=tmp_path), face) as (conversation, program):
+            await say(conversation, face, "one")
+            await route(conversation, "/profile work")
+            await say(conversation, face, "two")
+            assert conversation.agent is not None
+            path = conversation.agent.session.path
+            assert path is not None
+        copy = copies.fork(read(path), folders=folders(), clock=program.clock, at="2")
+        assert profile_in(copy) == ("", [("default", "work")])
+        assert [one.payer for one in read(copy).records][-1] == "work"
+        again = Options(cwd=tmp_path).having(resume=str(copy))
+        async with talking(again, face) as (conversation, _):
+            await say(conversation, face, "three")
+        assert (asked(home), asked(work)) == ([HOME], [WORK] * 2)
+        assert "two" not in str(work.posts[1].body["messages"])

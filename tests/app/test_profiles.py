@@ -161,7 +161,7 @@ async def test_a_session_opened_from_another_ones_screen_has_its_own_profile_and
             await ask(first)
             agent = await program.make_agent(SessionChoice(path), RulesOnly())
             said = [str(one) for one in await agent.start()]
-            assert any("Profile work: this session was made with it." in one for one in said)
+            assert any("Profile work: this session used it last." in one for one in said)
             await ask(agent)
             await agent.close()
             new = await program.make_agent(SessionChoice(), RulesOnly())
@@ -175,7 +175,7 @@ async def test_another_profile_for_a_session_is_said_recorded_and_billed(tmp_pat
         path = await made(Options(cwd=tmp_path).having(profile="work"))
         options = Options(cwd=tmp_path).having(resume=str(path), profile="default")
         async with opened(options, Program(options, None).choice()) as (_, agent, facts):
-            assert any("made with profile work; --profile names default" in str(f) for f in facts)
+            assert any("used profile work last; --profile names default" in str(f) for f in facts)
             told = [one for one in await ask(agent) if isinstance(one, ProfileUsed)]
             assert told == [ProfileUsed("default", "work")]
             assert not [one for one in await ask(agent) if isinstance(one, ProfileUsed)]

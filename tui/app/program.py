@@ -182,7 +182,7 @@ class Program:
                 self.options, self.scratch, self._trust, session_profile=recorded
             )
             self._take_up(fresh, found_key=False)
-            said = f"Profile {recorded}: this session was made with it."
+            said = f"Profile {recorded}: this session used it last."
         else:
             said = launch_config.other_profile(recorded, before.access.profile)
         if said and said not in before.notices:

@@ -125,7 +125,7 @@ def load(
     A project can by itself only make the settings stricter, since anybody may have written its
     file: its deny and ask rules count, and `redact = "record"`. Of everything else but `[otel]`
     counts what `allows` says; the rest is reported as ignored. `overrides` has the shape of the
-    file. `session_profile` is the profile that the session to resume was made with, "" where none
+    file. `session_profile` is the profile that the session to resume used last, "" where none
     is resumed. Raises ConfigError.
     """
     user, project = folders.config_file, project_file(workspace)
