@@ -175,6 +175,11 @@ async def test_the_price_of_an_empty_cache_is_announced_and_a_warm_one_is_read(
                 f"Switched to profile work: claude-sonnet-5-5 at {home.url}."
                 f" {rows['work'].sends} /profile default switches back."
             )
+            await route(conversation, "/profile")
+            rows = {row.name: row for row in face.rows}
+            assert rows["work"].now
+            assert "from the cache" in rows["default"].sends, "its cache is still there"
+            assert "from the cache" not in rows["other"].sends
 
 
 @pytest.mark.parametrize("name", ["empty", "wrok", "default"])
