@@ -78,7 +78,7 @@ async def test_a_profile_takes_the_place_of_a_stored_key(own_folders: Path, tmp_
     async with LoopbackServer(SAID) as server:
         write_profile(own_folders / "anthropic", "default", base_url=server.url)
         async with opened(tmp_path) as (program, agent):
-            assert program.sign_in() == "default"
+            assert program.account().sign_in == "default"
             await program.set_up(PracticeSetup())
             await program.reconnect(agent)
             assert agent.models.current == "practice"

@@ -13,7 +13,7 @@ from tests.support.server import LoopbackServer
 from tui.agent.agent import Agent
 from tui.agent.prompts import parse
 from tui.app import launch_config
-from tui.app.dialog_data import KeySetup, ServerSetup
+from tui.app.dialog_data import Account, KeySetup, ServerSetup
 from tui.app.options.arguments import Options
 from tui.app.program import Program
 from tui.app.services import SessionChoice
@@ -161,7 +161,7 @@ async def test_a_session_opened_from_another_ones_screen_has_its_own_profile_and
             await ask(first)
             agent = await program.make_agent(SessionChoice(path), RulesOnly())
             said = [str(one) for one in await agent.start()]
-            assert any("Profile work: this session was made with it." in one for one in said)
+            assert any("Profile work: this session used it last." in one for one in said)
             await ask(agent)
             await agent.close()
             new = await program.make_agent(SessionChoice(), RulesOnly())
@@ -175,7 +175,7 @@ async def test_another_profile_for_a_session_is_said_recorded_and_billed(tmp_pat
         path = await made(Options(cwd=tmp_path).having(profile="work"))
         options = Options(cwd=tmp_path).having(resume=str(path), profile="default")
         async with opened(options, Program(options, None).choice()) as (_, agent, facts):
-            assert any("made with profile work; --profile names default" in str(f) for f in facts)
+            assert any("used profile work last; --profile names default" in str(f) for f in facts)
             told = [one for one in await ask(agent) if isinstance(one, ProfileUsed)]
             assert told == [ProfileUsed("default", "work")]
             assert not [one for one in await ask(agent) if isinstance(one, ProfileUsed)]
@@ -212,7 +212,7 @@ async def test_a_session_whose_profile_is_gone_goes_on_only_with_another_one(
         async with opened(Options(cwd=tmp_path)) as (program, _, _facts):
             with pytest.raises(ConfigError, match="there is no profile work"):
                 await program.make_agent(SessionChoice(path), RulesOnly())
-            assert program.account()[0] == "", "what was open stays as it is"
+            assert program.account().profile == "", "what was open stays as it is"
         chosen = options.having(profile="default")
         async with opened(chosen, Program(chosen, None).choice()) as (_, agent, _facts):
             await ask(agent)
@@ -224,7 +224,9 @@ async def test_a_profile_without_a_key_asks_for_its_own(tmp_path: Path) -> None:
         program = Program(Options(cwd=tmp_path).having(profile="empty"), None)
         with pytest.raises(CredentialsError, match=r"Profile empty has no key for 127\.0\.0\.1"):
             await program.make_agent(SessionChoice(), RulesOnly())
-        assert program.account() == ("empty", ServerSetup(home.url, "claude-sonnet-5-5", ""))
+        assert program.account() == Account(
+            "empty", ServerSetup(home.url, "claude-sonnet-5-5", ""), profiles=True
+        )
         done = await program.set_up(ServerSetup(work.url, "claude-opus-5-5", WORK))
         assert done.startswith("Saved the key of profile empty in ")
         agent = await program.make_agent(SessionChoice(), RulesOnly())
@@ -275,7 +277,7 @@ async def test_a_profile_that_is_trusted_at_the_start_counts_at_once(tmp_path: P
         (tmp_path / ".holdfast").mkdir()
         (tmp_path / ".holdfast" / "config.toml").write_text('profile = "work"\n')
         program = Program(Options(cwd=tmp_path), None)
-        assert program.account()[0] == ""
+        assert program.account().profile == ""
         (item,) = program.undecided()
         assert item.does == "Uses your profile work: its settings, and its key, which pays"
         await program.decide_trust([item], ["profile"])
@@ -283,7 +285,8 @@ async def test_a_profile_that_is_trusted_at_the_start_counts_at_once(tmp_path: P
         await ask(agent)
         await program.decide_trust([item], [])
         await program.use_settings()
-        assert program.account()[0] == "work", "what is open keeps its account until the next start"
+        now = program.account().profile
+        assert now == "work", "what is open keeps its account until the next start"
         await agent.close()
         assert (asked(home), asked(work)) == ([], [WORK])
 

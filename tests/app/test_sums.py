@@ -12,18 +12,22 @@ from typing import Any
 import pytest
 
 from tests.context.usage.test_index import write
+from tests.support.clock import FakeClock
 from tests.support.spent_session import HAIKU, OPUS, Told, call, said, usage
 from tui.agent.limits import session_cost
+from tui.app import launch_config
+from tui.app.options.arguments import Options
 from tui.app.session_page import session_page
 from tui.app.session_report import session_report
 from tui.cli import main
 from tui.context.spans import spans_of
 from tui.context.timeline.fold import SessionTimeline
-from tui.context.usage.attribution import GROUPINGS, attribute
+from tui.context.usage.attribution import GROUPINGS, LiveAttribution, attribute
 from tui.core.formatting import money
 from tui.core.paths import folders
 from tui.session.reader import read
 from tui.session.records import COSTLY, SUB_AGENT, Record
+from tui.session.session import Session
 
 _QUICK = ("day", "model", "repository", "session", "purpose", "profile")
 
@@ -114,23 +118,84 @@ def test_reports_and_pages(session: Path) -> None:
     assert abs(sum(map(float, prompts)) - COST) < 0.01 * len(prompts)
 
 
-def test_a_session_is_told_with_the_prices_and_the_collector_of_its_own_profile(
-    tmp_path: Path, session: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def configure(text: str) -> None:
     file = folders().config_file
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(
-        '[otel]\nenabled = true\nendpoint = "http://home.example"\n[profile.work.prices."*"]\n'
-        "times = 2.0\n[profile.work.otel]\nenabled = false\n"
+    file.write_text(text)
+
+
+TWICE = '[profile.work.prices."*"]\ntimes = 2.0\n'
+"""Settings with which one of the session's two profiles pays twice the price."""
+
+
+def shares_of(session: Path) -> tuple[float, float]:
+    """What each of its two profiles has paid at the usual price."""
+    usd = {"": 0.0, "work": 0.0}
+    for record in read(session).records:
+        usd[record.payer] += session_cost([record], {}).session.usd or 0.0
+    assert all(usd.values())
+    return usd[""], usd["work"]
+
+
+@pytest.mark.parametrize("now", ["default", "work"])
+def test_each_request_has_the_price_of_the_profile_that_paid_it(
+    session: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    now: str,
+) -> None:
+    configure(f'default_profile = "{now}"\n{TWICE}' if now != "default" else TWICE)
+    monkeypatch.chdir(tmp_path)
+    usual, twice = shares_of(session)
+    sum_, id_ = usual + 2 * twice, session.stem.rpartition("-")[2]
+    assert main.main(["sessions", "timeline", id_, "--json"]) == 0
+    assert isclose(json.loads(capsys.readouterr().out)["cost_usd"], sum_, abs_tol=1e-5)
+    assert main.main(["sessions", "tree", id_, "--json"]) == 0
+    (branch,) = json.loads(capsys.readouterr().out)["branches"]
+    assert isclose(branch["cost_usd"], sum_, abs_tol=1e-5)
+    for form in ("md", "html"):
+        out = tmp_path / f"page.{form}"
+        assert main.main(["sessions", "report", id_, "--out", str(out)]) == 0
+        assert f"{money(sum_)} in all" in out.read_text(), form
+    capsys.readouterr()
+    spans = tmp_path / "spans.jsonl"
+    assert main.main(["sessions", "export", id_, "--format", "otlp", "--out", str(spans)]) == 0
+    costs = re.findall(r'"holdfast.cost_usd","value":\{"doubleValue":([^}]+)\}', spans.read_text())
+    assert isclose(sum(map(float, costs)), sum_, abs_tol=1e-5)
+    capsys.readouterr()
+    for by in ("profile", "model", "tool"):
+        assert main.main(["usage", "--by", by, "--json"]) == 0
+        total = json.loads(capsys.readouterr().out)["total"]["cost_usd"]
+        assert isclose(total, sum_, abs_tol=1e-5), by
+    prices = launch_config.prepare(Options(cwd=tmp_path)).config.prices
+    opened = Session.of(read(session), clock=FakeClock())
+    assert isclose(session_cost(opened.records, prices).session.usd or 0.0, sum_)
+    live = LiveAttribution(prices, cwd="/w")
+    shares = live.follow(opened.records)
+    assert isclose(sum(one.usd for one in shares.rows("model").values()), sum_)
+
+
+def test_a_session_is_sent_to_the_collector_of_its_own_profile(
+    session: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure(
+        '[otel]\nenabled = true\nendpoint = "http://home.example"\n'
+        "[profile.work.otel]\nenabled = false\n"
     )
-    words = ["sessions", "timeline", session.stem.rpartition("-")[2]]
-    assert main.main([*words, "--json"]) == 0
-    assert isclose(json.loads(capsys.readouterr().out)["cost_usd"], 2 * COST, abs_tol=1e-5)
-    assert main.main(["sessions", "send", words[-1]]) != 0
+    id_ = session.stem.rpartition("-")[2]
+    assert main.main(["sessions", "send", id_]) != 0
     assert "No collector is switched on" in capsys.readouterr().err
-    file.write_text("")
-    assert main.main([*words, "--json"]) == 0
-    assert isclose(json.loads(capsys.readouterr().out)["cost_usd"], COST, abs_tol=1e-5)
+
+
+def test_a_profile_that_is_gone_has_paid_the_usual_price(
+    session: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for text in ("", TWICE.replace("work", "other")):
+        configure(text)
+        words = ["sessions", "timeline", session.stem.rpartition("-")[2], "--json"]
+        assert main.main(words) == 0
+        assert isclose(json.loads(capsys.readouterr().out)["cost_usd"], COST, abs_tol=1e-5)
 
 
 def test_the_morning(session: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ from tui.app.options.parser import parse
 from tui.app.session_path import forked
 from tui.cli.main import main
 from tui.core.errors import SessionError
+from tui.core.paths import folders
 from tui.session import catalog
 from tui.session.reader import read
 
@@ -59,6 +60,19 @@ def test_people_see_who_wrote_a_line_and_how_to_go_there(
     assert "“Please do part 1" in out
     assert "$0.0030" in out
     assert all(len(line) <= 80 for line in lines)
+
+
+def test_a_line_has_the_price_that_its_own_profile_paid(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = catalog.resolve(world.sessions[0].id, folders())
+    head = '{"type":"session"'
+    path.write_text(path.read_text().replace(head, f'{head},"profile":"work"', 1))
+    file = folders().config_file
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('[profile.work.prices."*"]\ntimes = 2.0\n')
+    last = len(world.lines())
+    assert "$0.0060" in printed(capsys, f"src/module.py:{last}")
 
 
 def test_lines_that_are_not_committed_name_no_commit(

@@ -12,10 +12,11 @@ import pytest
 
 from tests.plain.face import talking, until
 from tests.support.clock import ManualClock
+from tests.support.script import MODEL
 from tests.support.world import OldSession, World, record
 from tui.app import manual
 from tui.app.commands.table import COMMANDS
-from tui.app.dialog_data import ModelRow
+from tui.app.dialog_data import ModelRow, ProfileRow, ProfileSetup
 from tui.app.services import SessionChoice
 from tui.context.token_ledger import Item
 from tui.core import clipboard, facts, plain_detection
@@ -25,6 +26,7 @@ from tui.core.messages import Usage
 from tui.plain import views
 from tui.plain.input_loop import complete
 from tui.plain.views import REASONS, SHOWN, VIEWS, item_lines
+from tui.provider.prices import Payer
 from tui.tools.mcp import McpPrompt, McpResource, Server
 from tui.tools.mcp.oauth import OpenPage
 from tui.tools.mcp.redirect import Paste
@@ -428,3 +430,21 @@ async def test_the_keys_of_the_full_screen_are_listed(
         assert face.said[0].startswith("Terminal: xterm-kitty")
         assert "can't show them" in face.said[1]
         assert {"undo: Ctrl+_, Alt+Z", "find: Ctrl+T", "tasks: no key"} <= set(face.said)
+
+
+async def test_profiles_are_read_out_and_one_is_chosen_by_its_number(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    payer = Payer("", "https://api.anthropic.com", {})
+    world.profiles = (
+        ProfileRow("default", MODEL, payer.server, "your usual key", payer, 200_000, now=True),
+        ProfileRow("work", "other", "https://gateway", "its own key", payer, 200_000),
+    )
+    async with talking(world, answers=["2"]) as (_, face):
+        face.prompts.append("/profile")
+        await until(lambda: len(world.agents) == 2)
+        assert "Which profile?" in face.said
+        assert f"1: default, {MODEL}, https://api.anthropic.com, your usual key, in use now" in (
+            line.rstrip(".") for line in face.said
+        )
+        assert world.set_up_with == [ProfileSetup("work")]
+        await until(lambda: "Switched to profile work" in face.text)

@@ -118,6 +118,78 @@ async def test_bedrock_takes_a_bearer_token(
     assert (server.refused, done.content) == ([], [{"type": "text", "text": "ok"}])
 
 
+async def test_bedrocks_messages_take_a_key_of_the_environment_and_older_models_do_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    env = {"ANTHROPIC_AWS_API_KEY": clouds.BEARER}
+    monkeypatch.setenv("ANTHROPIC_AWS_API_KEY", clouds.BEARER)
+    async with CloudServer("bedrock", {"turns": [{"text": "ok"}]}) as server:
+        access = access_to(server, env)
+        assert access.identity == "ANTHROPIC_AWS_API_KEY"
+        provider = AnthropicProvider(api_key=None, clock=ManualClock(), cloud=access)
+        done = await ask(provider, a_request(model=NEW))
+        assert (server.refused, done.content) == ([], [{"type": "text", "text": "ok"}])
+        with pytest.raises(ProviderError) as caught:
+            await ask(provider, a_request(model=OLD))
+        await provider.aclose()
+    assert caught.value.error_class == "auth"
+    assert "aws sso login" in caught.value.hint
+
+
+_SECRET = {"AZURE_CLIENT_ID": "c", "AZURE_TENANT_ID": "t", "AZURE_CLIENT_SECRET": "s"}
+_WEB = {"AWS_WEB_IDENTITY_TOKEN_FILE": "/t", "AWS_ROLE_ARN": "arn:aws:iam::1:role/r"}
+_POD = {"AZURE_AUTHORITY_HOST": "h", "AZURE_TENANT_ID": "t", "AZURE_FEDERATED_TOKEN_FILE": "/f"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "env", "identity"),
+    [
+        ("bedrock", NEW, {"ANTHROPIC_AWS_API_KEY": "k", "AWS_ACCESS_KEY_ID": "a"},
+         "ANTHROPIC_AWS_API_KEY"),
+        ("bedrock", NEW, {"ANTHROPIC_AWS_API_KEY": "k", "AWS_BEARER_TOKEN_BEDROCK": "b"},
+         "AWS_BEARER_TOKEN_BEDROCK"),
+        ("bedrock", OLD, {"ANTHROPIC_AWS_API_KEY": "k", "AWS_ACCESS_KEY_ID": "a"},
+         "AWS_ACCESS_KEY_ID"),
+        ("bedrock", OLD, {"ANTHROPIC_AWS_API_KEY": "k"}, "your AWS credentials"),
+        ("bedrock", NEW, {**_WEB, "AWS_PROFILE": "p"}, "AWS_WEB_IDENTITY_TOKEN_FILE"),
+        ("bedrock", NEW, {**_WEB, "AWS_ACCESS_KEY_ID": "a"}, "AWS_ACCESS_KEY_ID"),
+        ("bedrock", NEW, {"AWS_ROLE_ARN": "r", "AWS_PROFILE": "p"}, "AWS profile p"),
+        ("vertex", NEW, {"GOOGLE_APPLICATION_CREDENTIALS": "/f"}, "GOOGLE_APPLICATION_CREDENTIALS"),
+        ("vertex", NEW, {"ANTHROPIC_API_KEY": "k"}, "your Google credentials"),
+        ("foundry", NEW, {**_SECRET, "ANTHROPIC_FOUNDRY_API_KEY": "k"},
+         "ANTHROPIC_FOUNDRY_API_KEY"),
+        ("foundry", NEW, _SECRET, "AZURE_CLIENT_SECRET"),
+        ("foundry", NEW, {**_POD, **_SECRET}, "AZURE_CLIENT_SECRET"),
+        ("foundry", NEW,
+         {**_POD, **_SECRET, "AZURE_TOKEN_CREDENTIALS": "WorkloadIdentityCredential"},
+         "AZURE_FEDERATED_TOKEN_FILE"),
+        ("foundry", NEW, {**_SECRET, "AZURE_TOKEN_CREDENTIALS": "dev"}, "your Azure sign-in"),
+        ("foundry", NEW, {"AZURE_CLIENT_ID": "c", "AZURE_TENANT_ID": "t"}, "your Azure sign-in"),
+        ("foundry", NEW, _POD, "AZURE_FEDERATED_TOKEN_FILE"),
+    ],
+)  # fmt: skip
+def test_the_identity_is_named_that_comes_first(
+    kind: Any, model: str, env: dict[str, str], identity: str
+) -> None:
+    config = Config(model=model, provider=ProviderSettings(kind=kind, region="us-east-1"))
+    access = access_of(config, {"HOME": "/nowhere", **env})
+    assert access is not None
+    assert access.identity == identity
+
+
+def test_azures_own_list_of_variables_is_the_one_that_is_named() -> None:
+    from azure.identity._constants import (  # noqa: PLC0415 # pyright: ignore[reportPrivateImportUsage]
+        EnvironmentVariables as Named,
+    )
+
+    lists = Named.CLIENT_SECRET_VARS, Named.CERT_VARS, Named.USERNAME_PASSWORD_VARS
+    for variables in (*lists, Named.WORKLOAD_IDENTITY_VARS):
+        config = Config(provider=ProviderSettings(kind="foundry", resource="r"))
+        access = access_of(config, dict.fromkeys(variables, "x"))
+        assert access is not None
+        assert access.identity in variables
+
+
 @pytest.mark.parametrize("token", ["", "of-another-account"])
 @pytest.mark.parametrize("model", [NEW, OLD])
 async def test_an_aws_profile_signs(

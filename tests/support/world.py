@@ -25,7 +25,7 @@ from tui.agent.compaction import CompactionPreview
 from tui.agent.prompts import GoalWish, ParsedPrompt
 from tui.agent.request.state import Fit
 from tui.agent.turn import TurnRunner
-from tui.app.dialog_data import ModelRow, ServerSetup, SessionRow, Setup
+from tui.app.dialog_data import Account, ModelRow, ProfileRow, SessionRow, Setup
 from tui.app.options.arguments import Options
 from tui.app.services import LiveSettings, SessionChoice
 from tui.context.repair_levels import RepairLevel
@@ -75,8 +75,8 @@ class WorldServices:
     reconnect: Callable[[Agent], CoroutineType[Any, Any, Sequence[Fact]]]
     connection: Callable[[], str]
     set_up_elsewhere: Callable[[], bool]
-    sign_in: Callable[[], str]
-    account: Callable[[], tuple[str, ServerSetup | None]]
+    account: Callable[[], Account]
+    profiles: Callable[[], Sequence[ProfileRow]]
     probe_servers: Callable[[], CoroutineType[Any, Any, Sequence[LocalServer]]]
     model_info: Callable[[str], CoroutineType[Any, Any, ModelInfo]]
     save_theme: Callable[[str], CoroutineType[Any, Any, None]]
@@ -397,8 +397,8 @@ class World:
         self.servers: tuple[LocalServer, ...] = ()
         self.connection = ""
         self.set_up_elsewhere = False
-        self.sign_in = ""
-        self.account: tuple[str, ServerSetup | None] = ("", None)
+        self.account = Account()
+        self.profiles: tuple[ProfileRow, ...] = ()
         self.themes_saved: list[str] = []
         self.granted: list[set[str]] = []
         self.undecided: tuple[TrustItem, ...] = ()
@@ -505,8 +505,8 @@ class World:
             reconnect=reconnect,
             connection=lambda: self.connection,
             set_up_elsewhere=lambda: self.set_up_elsewhere,
-            sign_in=lambda: self.sign_in,
             account=lambda: self.account,
+            profiles=lambda: self.profiles,
             probe_servers=probe,
             model_info=model_info,
             save_theme=save_theme,

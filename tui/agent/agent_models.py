@@ -22,7 +22,7 @@ from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
 from tui.core.facts import Fact
 from tui.provider.base import ModelInfo, Provider
-from tui.provider.prices import CacheLife
+from tui.provider.prices import CacheLife, Payer, price_of
 from tui.provider.retry import RetryControl
 
 if TYPE_CHECKING:
@@ -160,19 +160,20 @@ class AgentModels:
         """Check that the session as it is fits a model; to be called before switching."""
         return self._requests.fits(info)
 
-    def next_prompt(self, info: ModelInfo) -> NextPrompt:
+    def next_prompt(self, info: ModelInfo, payer: Payer | None = None) -> NextPrompt:
         """Return what the next prompt costs if a model gets it with the conversation so far. Each
-        model has its own cache."""
+        model has its own cache, for each `payer`; None is the one in use."""
         ctx, sent = self._ctx, self._requests.sent
+        payer = payer or Payer(self.profile, self.server, self.prices)
         asked = {record.data.get("model") for record in sent.all()}
         if not asked:
             return NextPrompt(0)
         size, read = self._requests.meter.tokens_for(info.id), 0
         if info.id in asked:
-            kept = sent.cached(info)
+            kept = sent.cached(info, payer.server, payer.profile)
             if kept.last is not None and kept.warm(ctx.clock.now().timestamp()):
                 read = min(size, round(kept.last.tokens))
-        price, new = ctx.price_of(info.id), size - read
+        price, new = price_of(info.id, payer.prices), size - read
         life = ctx.link.cache_life
         usd = price.forecast(read=read, written=new, prompt=size, life=life) if price else None
         return NextPrompt(size, read, usd)
@@ -209,6 +210,11 @@ class AgentModels:
         self.load()
         await before.aclose()
         return changes
+
+    def record_payer(self) -> Sequence[Fact]:
+        """Record whose key pays from the next request on, where that has changed."""
+        self._ctx.record_payer()
+        return self._ctx.events.take()
 
     def retry_now(self) -> bool:
         """Wait no longer, for a retry or a parked turn. False where nothing was waited for."""

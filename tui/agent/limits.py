@@ -47,7 +47,7 @@ class Spent:
         spent = cls()
         for one in map(object_of, list_of(record.data.get("spent"))):
             usage, requests = Usage.from_json(one.get("usage")), one.get("requests")
-            price = price_of(str(one.get("model")), prices)
+            price = price_of(str(one.get("model")), prices, record.payer)
             count = requests if isinstance(requests, int) else 1
             spent += cls(count, usage, price.cost(usage) if price else None)
         return spent
@@ -171,7 +171,7 @@ class SessionCost:
             return self
         if not (usage := Usage.from_json(record.data.get("usage"))).total:
             return self
-        price = price_of(str(record.data.get("model")), prices)
+        price = price_of(str(record.data.get("model")), prices, record.payer)
         if price and record.data.get(BATCH):
             price = price.in_batch()
         if record.type == "title" and price is None:

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui.core.dataclass import dataclass, field, replace
+from tui.core.text_cleaning import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
     from tui.app.damage_report import Damage
+    from tui.provider.prices import Payer
     from tui.session.records import Record
 
 
@@ -84,6 +86,42 @@ class ModelRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfileRow:
+    """One of the person's profiles, "default" for none: the `server` that it asks, as it is shown,
+    and what signs there (`key`), in words. `window` is that of its model, `next` and `sends` as in
+    `ModelRow`."""
+
+    name: str
+    model: str
+    server: str
+    key: str
+    payer: Payer
+    window: int = 0
+    now: bool = False
+    next: str = ""
+    sends: str = ""
+
+
+def profile_words(row: ProfileRow) -> str:
+    """What a profile is, in one line."""
+    server = row.server.partition("://")[2] or row.server
+    facts = (row.model, one_line(server), one_line(row.key), "in use" if row.now else "")
+    return " · ".join(filter(None, facts))
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Whom the requests are made for: the profile in use, "" for none, with the server and the
+    model that it names; the sign-in of this machine that can be used, "" for none. `profiles`:
+    the person has some."""
+
+    profile: str = ""
+    server: ServerSetup | None = None
+    sign_in: str = ""
+    profiles: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class KeySetup:
     """A key for Anthropic's own server."""
 
@@ -97,6 +135,13 @@ class ServerSetup:
     base_url: str
     model: str
     key: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileSetup:
+    """Another of the person's profiles; "default" for none."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +165,19 @@ class SetupElsewhere:
 class SetupQuestion:
     """The question how a model is to be reached. `why` that is asked; `sign_in` is the one of this
     machine that can be used. `session`: one is open, and continues whatever the answer is.
-    `profile` is the one that it is for, "" for none, and `server` what that has."""
+    `profile` is the one that it is for, "" for none, and `server` what that has; `others`: there
+    are other profiles, and `OTHER_PROFILE` is an answer."""
 
     why: str
     sign_in: str = ""
     session: bool = False
     profile: str = ""
     server: ServerSetup | None = None
+    others: bool = False
+
+
+OTHER_PROFILE: Final = "another profile"
+"""The answer to a `SetupQuestion` that leads to the list of profiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +207,9 @@ class FailedRequest:
     before: tuple[str, ...] = ()
 
 
-Setup: TypeAlias = KeySetup | ServerSetup | SignInSetup | PracticeSetup | SetupElsewhere
+Setup: TypeAlias = (
+    KeySetup | ServerSetup | SignInSetup | PracticeSetup | ProfileSetup | SetupElsewhere
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +258,13 @@ class ModelQuestion:
     """The question which model answers; the answer is its name."""
 
     rows: Sequence[ModelRow]
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileQuestion:
+    """The question whose settings and key count; the answer is the profile's name."""
+
+    rows: Sequence[ProfileRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,5 +350,11 @@ class YesNoQuestion:
 
 
 Question: TypeAlias = (
-    BranchQuestion | ChoiceQuestion | DamageQuestion | ModelQuestion | PointQuestion | FailedRequest
+    BranchQuestion
+    | ChoiceQuestion
+    | DamageQuestion
+    | ModelQuestion
+    | ProfileQuestion
+    | PointQuestion
+    | FailedRequest
 )

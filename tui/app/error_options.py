@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.agent.prompts import GoalWish
+from tui.app.accounts import change_account
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import FailedRequest, RecoveryOption, SetupElsewhere
 from tui.app.models import choose_model
-from tui.app.open_session import reconnect, set_up, switch_session
+from tui.app.open_session import reconnect, switch_session
 from tui.app.passing_questions import answer_while, until
 from tui.app.services import SessionChoice
 from tui.context.repair_levels import RepairLevel
@@ -139,8 +140,7 @@ async def _continue(conversation: Conversation, agent: Agent, name: str) -> None
         if await choose_model(conversation):
             conversation.resume_turn(goal=GoalWish())
     elif name == "key":
-        if await set_up(conversation, "The server rejected the key."):
-            await reconnect(conversation)
+        if await change_account(conversation, "The server rejected the key."):
             conversation.resume_turn(goal=GoalWish())
     elif name == "context":
         if view := frontend.view("context", ""):

@@ -200,7 +200,7 @@ def _profile_of_options(options: Options) -> str:
 
 
 def recorded_profile(session: Path) -> str:
-    """The profile that a session was made with, "default" for none; "" where that isn't known. What
+    """The profile that a session used last, "default" for none; "" where that isn't known. What
     is wrong with the file is said when it is opened. Blocks."""
     from tui.session.profile_record import profile_of  # noqa: PLC0415 - few are resumed
 
@@ -221,11 +221,11 @@ def config_for(options: Options, session: Path, *, strictly: bool = False) -> Co
 
 
 def other_profile(recorded: str, now: Profile) -> str:
-    """Say that a session continues with another profile than it was made with; "" where it
+    """Say that a session continues with another profile than it used last; "" where it
     doesn't."""
     if not recorded or recorded == now.shown:
         return ""
-    return f"This session was made with profile {recorded}; {now.chosen_by} names {now.shown}."
+    return f"This session used profile {recorded} last; {now.chosen_by} names {now.shown}."
 
 
 def new_session(

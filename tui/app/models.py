@@ -14,6 +14,7 @@ from tui.core.formatting import money, tokens
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
     from tui.provider.base import ModelInfo
+    from tui.provider.prices import Payer
 
 
 async def model(conversation: Conversation, name: str) -> None:
@@ -65,18 +66,27 @@ async def listed(services: AppServices, chosen: str) -> list[ModelRow]:
 
 def _with_next(agent: Agent, row: ModelRow, info: ModelInfo) -> ModelRow:
     """Return a row with what the next prompt costs, and how many of its tokens are sent again."""
-    found = agent.models.next_prompt(info)
-    if not found.tokens:
+    usd, sends = next_prompt_words(agent, info)
+    if not usd:
         return replace(row, sends="Nothing was sent yet, so switching costs nothing.")
+    if row.now and not agent.models.next_prompt(info).cached:
+        return replace(row, next=usd, sends="In use: to stay with it costs nothing extra.")
+    return replace(row, next=usd, sends=sends)
+
+
+def next_prompt_words(agent: Agent, info: ModelInfo, payer: Payer | None = None) -> tuple[str, str]:
+    """What the next prompt costs if a model gets it, and in a sentence why; "" before the first.
+    `payer` is another than the one in use."""
+    found = agent.models.next_prompt(info, payer)
+    if not found.tokens:
+        return "", ""
     usd = f"≈ {money(found.usd)}" if found.usd is not None else "—"
     again, price = found.tokens - found.cached, f": {usd}" if found.usd is not None else ""
     sends = f"sends all {tokens(again)} tokens again"
     if found.cached:
         new = f", {tokens(again)} new" if again else ""
         sends = f"reads {tokens(found.cached)} tokens from the cache{new}"
-    if row.now and not found.cached:
-        return replace(row, next=usd, sends="In use: to stay with it costs nothing extra.")
-    return replace(row, next=usd, sends=f"The next prompt {sends}{price}.")
+    return usd, f"The next prompt {sends}{price}."
 
 
 async def use_model(conversation: Conversation, name: str) -> None:
@@ -97,23 +107,29 @@ async def _switch(conversation: Conversation, name: str) -> bool:
         frontend.say(f"Already using {name}.")
         return False
     info = await conversation.services.model_info(name)
-    fit = agent.models.fits(info)
-    if not fit.ok:
-        question = YesNoQuestion(
-            f"Switch to {name}?",
-            f"The session needs {tokens(fit.tokens)} tokens including the next answer, but"
-            f" its window holds {tokens(fit.window)}. The oldest part would be shortened.",
-            yes="Switch",
-            no="Cancel",
-        )
-        if not await frontend.confirm(question):
-            return False
+    if not await fits_or_meant(conversation, agent, info):
+        return False
     before = agent.models.current
     cost = _with_next(agent, ModelRow(name, 0), info)
     await use_model(conversation, name)
     text = f"Switched to {name}. {cost.sends}" if cost.next else f"Switched to {name}."
     frontend.say(text, "success", hint=f"/model {before} switches back.")
     return True
+
+
+async def fits_or_meant(conversation: Conversation, agent: Agent, info: ModelInfo) -> bool:
+    """True if the session fits a model, or the person wants it all the same."""
+    fit = agent.models.fits(info)
+    if fit.ok:
+        return True
+    question = YesNoQuestion(
+        f"Switch to {info.id}?",
+        f"The session needs {tokens(fit.tokens)} tokens including the next answer, but"
+        f" its window holds {tokens(fit.window)}. The oldest part would be shortened.",
+        yes="Switch",
+        no="Cancel",
+    )
+    return await conversation.frontend.confirm(question)
 
 
 def fallback_for(services: AppServices, model: str) -> str:

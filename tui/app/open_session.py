@@ -181,23 +181,25 @@ def _offer_goal(conversation: Conversation, agent: Agent) -> None:
 
 async def set_up(conversation: Conversation, why: str) -> bool:
     """Ask how a model is reached. False where the person wants none."""
-    frontend, session = conversation.frontend, conversation.agent is not None
-    sign_in = await asyncio.to_thread(conversation.services.sign_in)
-    profile, server = conversation.services.account()
-    question = SetupQuestion(why, sign_in=sign_in, session=session, profile=profile, server=server)
-    done = await frontend.ask_setup(question)
+    done = await ask_setup(conversation, why)
     if done:
-        frontend.say(done, "success")
+        conversation.frontend.say(done, "success")
     return done is not None
 
 
-async def login(conversation: Conversation, _: str) -> None:
-    """/login: another key, server or sign-in from the next request on; the session continues."""
-    if not conversation.says_idle() or conversation.opening:
-        return
-    using = await asyncio.to_thread(conversation.services.connection)
-    if await set_up(conversation, using):
-        await reconnect(conversation)
+async def ask_setup(conversation: Conversation, why: str) -> str | None:
+    """Ask it. What was done, or None; `OTHER_PROFILE`, which only an open session can have."""
+    session = conversation.agent is not None
+    now = await asyncio.to_thread(conversation.services.account)
+    question = SetupQuestion(
+        why,
+        sign_in=now.sign_in,
+        session=session,
+        profile=now.profile,
+        server=now.server,
+        others=now.profiles and session,
+    )
+    return await conversation.frontend.ask_setup(question)
 
 
 async def reconnect(conversation: Conversation) -> None:

@@ -15,12 +15,22 @@ import tui
 from tui.agent.agent import Agent
 from tui.agent.composition import make_agent, reconnect
 from tui.agent.launch import Launch, OwnParts
-from tui.agent.model_access import asked_model, known_model, refresh_models
+from tui.agent.model_access import (
+    asked_model,
+    known_model,
+    listed_model,
+    refresh_models,
+    server_name,
+    with_whole_names,
+)
 from tui.app import launch_config
 from tui.app.dialog_data import (
+    Account,
     KeySetup,
     ModelRow,
     PracticeSetup,
+    ProfileRow,
+    ProfileSetup,
     ServerSetup,
     SessionRow,
     Setup,
@@ -34,7 +44,7 @@ from tui.core import clipboard
 from tui.core.clipboard import Clip
 from tui.core.clock import SystemClock
 from tui.core.config import EVERY_MODEL
-from tui.core.errors import CredentialsError, HoldfastError, UsageError
+from tui.core.errors import ConfigError, CredentialsError, HoldfastError, UsageError
 from tui.core.facts import Fact
 from tui.core.formatting import retirement
 from tui.core.messages import string_of
@@ -46,7 +56,7 @@ from tui.provider import catalogue, model_list
 from tui.provider.anthropic import convert
 from tui.provider.anthropic.client_factory import shown
 from tui.provider.base import ModelInfo
-from tui.provider.prices import price_of
+from tui.provider.prices import Payer, price_of
 from tui.session import catalog
 from tui.session.session import Session
 from tui.settings import credentials, edit, trust
@@ -54,7 +64,7 @@ from tui.settings.credentials import server_of
 from tui.settings.edit import Value
 from tui.settings.layers import LoadedSettings, Place, SettingsLayer
 from tui.settings.local_servers import LocalServer, probe_local_servers
-from tui.settings.profiles import SESSION
+from tui.settings.profiles import DEFAULT, SESSION, Profile
 from tui.settings.trust import Trust, TrustItem
 from tui.settings.validation import Key
 
@@ -150,7 +160,7 @@ class Program:
 
     async def make_agent(self, choice: SessionChoice, approver: Approver) -> Agent:
         why, hint = "No API key found.", "Paste one, connect a server, or practice offline."
-        if choice.path is not None and not choice.foreign:
+        if choice.path is not None and not (choice.foreign or choice.same):
             await asyncio.to_thread(self._use_profile_of, choice.path)
         await asyncio.to_thread(self._find_key, without=why, hint=hint)
         session = await asyncio.to_thread(self._open, choice)
@@ -172,7 +182,7 @@ class Program:
                 self.options, self.scratch, self._trust, session_profile=recorded
             )
             self._take_up(fresh, found_key=False)
-            said = f"Profile {recorded}: this session was made with it."
+            said = f"Profile {recorded}: this session used it last."
         else:
             said = launch_config.other_profile(recorded, before.access.profile)
         if said and said not in before.notices:
@@ -261,19 +271,41 @@ class Program:
         self._mark = credentials.mark_of(os.environ, self.folders)
         self.launch = launch_config.with_key(self.launch, **texts)
 
-    def account(self) -> tuple[str, ServerSetup | None]:
-        """The profile in use, "" for none, and the server and the model that it has."""
+    def account(self) -> Account:
+        """The profile in use, and what can be used in its place. Blocks."""
         config, name = self.launch.config, self._own_profile
         server = ServerSetup(config.base_url, config.model, "") if config.base_url else None
-        return name, server if name else None
+        sign_in, others = None, False
+        with suppress(CredentialsError):
+            sign_in = credentials.saved_profile(os.environ)
+        with suppress(ConfigError):
+            others = bool(self.read_settings().profiles)
+        return Account(name, server if name else None, sign_in.profile if sign_in else "", others)
 
-    def sign_in(self) -> str:
-        """The sign-in of this machine that can be used, "" for none. Blocks."""
-        try:
-            signed_in = credentials.saved_profile(os.environ)
-        except CredentialsError:
-            return ""
-        return signed_in.profile if signed_in else ""
+    def profiles(self) -> Sequence[ProfileRow]:
+        """The person's profiles, "default" first. Blocks; raises ConfigError."""
+        names = self.read_settings().profiles
+        return [self._profile_row(name) for name in (DEFAULT, *names)] if names else []
+
+    def _profile_row(self, name: str) -> ProfileRow:
+        now = self.launch
+        loaded = launch_config.read_settings(
+            self._of_no_account(), now.folders, now.workspace.root, now.trust, session_profile=name
+        )
+        launch = replace(now, config=loaded.config).with_key(None)
+        cloud = launch_config.cloud_of(loaded.config)
+        launch = with_whole_names(
+            launch.reached(cloud=cloud, profile=loaded.profile, practice=False)
+        )
+        return ProfileRow(
+            name,
+            launch.model,
+            str(cloud) if cloud else shown(server_of(launch.base_url)),
+            cloud.identity if cloud else _key_words(loaded.profile),
+            Payer(loaded.profile.name, server_name(launch), loaded.config.prices),
+            listed_model(launch, launch.model).window,
+            now=name == now.access.profile.shown,
+        )
 
     async def probe_servers(self) -> Sequence[LocalServer]:
         return await probe_local_servers()
@@ -457,6 +489,8 @@ class Program:
 
     def _set_up(self, setup: Setup) -> str:
         match setup:
+            case ProfileSetup(name):
+                return self._use_profile(name)
             case PracticeSetup():
                 self.launch = self.launch.reached(practice=True)
                 return "The practice model works offline. It follows rules and says so."
@@ -479,6 +513,24 @@ class Program:
                 return self._use_key(key.strip(), "", "")
             case ServerSetup(base_url, model, key):
                 return self._use_key(key.strip(), base_url, model)
+
+    def _use_profile(self, name: str) -> str:
+        """Use another profile, in the place of the one that the command line or the session names.
+        What was done, in a sentence. Blocks; raises ConfigError, UsageError and CredentialsError,
+        and then nothing has changed."""
+        options, own = self._of_no_account(), self.launch.own
+        fresh = launch_config.prepare(options, self.scratch, self._trust, session_profile=name)
+        around = self.launch.access.around
+        fresh = replace(fresh, own=own, notices=()).reached(around=around, practice=False)
+        mark = credentials.mark_of(os.environ, self.folders)
+        self.launch = launch_config.with_key(fresh)
+        self.options, self._mark, self._listed = options, mark, []
+        return f"Using profile {name}."
+
+    def _of_no_account(self) -> Options:
+        """The options without what the command line says of one account: the profile, and the names
+        of its models."""
+        return self.options.having(profile=None, model=None, fallback_models=())
 
     def _use_key(self, key: str, base_url: str, model: str) -> str:
         """Store a key for a server that takes it, and use both. What was done, in a sentence."""
@@ -555,6 +607,15 @@ class Program:
                 f"{above[-1]} sets the server to {shown(now)}.",
                 hint="Remove that, or enter that server's address and key.",
             )
+
+
+def _key_words(profile: Profile) -> str:
+    """Say whose key signs with a profile."""
+    if profile.sign_in:
+        return f"sign-in {profile.sign_in}"
+    if profile.key_from == "none":
+        return "no key"
+    return "its own key" if profile.has_own_key else "your usual key"
 
 
 def _same_server(one: Launch, other: Launch) -> bool:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _HANDED_OVER: Final = frozenset({"bg", "every"})
 """Commands whose prompt goes to another process, as text."""
+_TYPED: Final = frozenset({"profile"})
+"""Commands that do nothing where any part was pasted."""
 
 
 async def route(conversation: Conversation, text: str) -> Submitted | None:
@@ -39,6 +41,12 @@ async def route(conversation: Conversation, text: str) -> Submitted | None:
         return await _user_command(conversation, text, name, argument)
     if command.directive:
         return await _directive(conversation, text)
+    if command.name in _TYPED and count_typed(text) < len(text.rstrip()):
+        hint = f"Type /{command.name} and the name."
+        conversation.frontend.say(
+            f"Part of this was pasted, and /{command.name} must be typed.", "warning", hint=hint
+        )
+        return "refused"
     if command.name in _HANDED_OVER:
         argument = part_of(text, argument, len(text.rstrip()) - len(argument))
     await conversation.frontend.run_command(_guarded(conversation, command, argument))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from tui.app.dialog_data import ModelRow, ServerSetup, SessionRow, Setup
+from tui.app.dialog_data import Account, ModelRow, ProfileRow, SessionRow, Setup
 from tui.core.clipboard import Clip
 from tui.core.clock import Clock
 from tui.core.config import Config
@@ -71,7 +71,8 @@ class SessionChoice:
 
     `message` is the id of the record to begin at; `foreign`: it is another agent's, to be copied.
     `attach`: a background process that has it hands it over; `go_on`: the turn that was paused
-    there continues; `same`: it is open already, and goes to another of its branches.
+    there continues; `same`: it is open already, and goes on
+    with another of its branches, or another profile.
     """
 
     path: Path | None = None
@@ -131,12 +132,13 @@ class AppServices(Protocol):
         one knows. Blocks."""
         ...
 
-    def account(self) -> tuple[str, ServerSetup | None]:
-        """Return the profile in use, "" for none, and the server and model that it names."""
+    def account(self) -> Account:
+        """Return the profile in use, and what can be used in its place. Blocks."""
         ...
 
-    def sign_in(self) -> str:
-        """Return the name of the sign-in of this machine that can be used, "" for none. Blocks."""
+    def profiles(self) -> Sequence[ProfileRow]:
+        """Return the person's profiles, "default" first; none where there is no other. Blocks;
+        raises ConfigError."""
         ...
 
     async def probe_servers(self) -> Sequence[LocalServer]:

@@ -266,7 +266,7 @@ def _then(loaded: LoadedSession, made: ReplayedRequest, prices: dict[str, Price]
             data, usage = record.data, Usage.from_json(record.data.get("usage"))
             model = string_of(data.get("model"))
             blocks, stop = blocks_of(data.get("content")), string_of(data.get("stop_reason"))
-            usd = Spent.on(usage, price_of(model, prices)).usd
+            usd = Spent.on(usage, price_of(model, prices, record.payer)).usd
             return _Answer(model, blocks, stop, usage, usd)
     return None
 

@@ -129,12 +129,20 @@ class CachedPrefixes:
 
     @classmethod
     def of(
-        cls, records: Sequence[Record], model: str, server: str, ratio: float, cached_from: int
+        cls,
+        records: Sequence[Record],
+        model: str,
+        server: str,
+        profile: str,
+        *,
+        ratio: float,
+        cached_from: int,
     ) -> CachedPrefixes:
         """Learn from requests and their answers: those of other branches first, then those of the
-        branch that goes on. `ratio` is that of the model, until they tell more."""
+        branch that goes on. Only those that `profile` paid count: no account reads what another
+        one made the server keep. `ratio` is that of the model, until they tell more."""
         found = cls(TokenFit(ratio), cached_from)
-        for request, usage in _answered(records, model, server):
+        for request, usage in _answered(records, model, server, profile):
             found._take(request, usage)
         return found
 
@@ -230,13 +238,15 @@ def _blocks(entry: CachedPrefix) -> int:
     return entry.prefix.end
 
 
-def _answered(records: Sequence[Record], model: str, server: str) -> Iterator[tuple[Record, Usage]]:
-    """Yield the requests to a model with the usage of their answers; one beside the conversation
-    has both in its own record."""
+def _answered(
+    records: Sequence[Record], model: str, server: str, profile: str
+) -> Iterator[tuple[Record, Usage]]:
+    """Yield the requests of a profile to a model with the usage of their answers; one beside the
+    conversation has both in its own record."""
     asked: Record | None = None
     for record in records:
-        data = record.data
-        same = data.get("model") == model and data.get("server") == server
+        data, mine = record.data, record.payer == profile
+        same = mine and data.get("model") == model and data.get("server") == server
         if record.type == REQUEST:
             asked = record if same else None
         elif record.type in BESIDE and same:

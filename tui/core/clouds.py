@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from tui.core.config import EVERY_MODEL, Config, Price, ProviderSettings
-from tui.core.dataclass import dataclass, field
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import CredentialsError
 from tui.core.late_pattern import late_pattern
 
@@ -119,7 +119,27 @@ _MESSAGES_ID: Final = late_pattern(r"anthropic\.claude-[a-z]+-(?:\d+(?:-\d{1,2})
 """Bedrock's names of models that it serves by the Messages API; all others, with a region, a
 version or an ARN, are InvokeModel's."""
 _FOUNDRY_KEY: Final = "ANTHROPIC_FOUNDRY_API_KEY"
-_BEDROCK_TOKEN: Final = "AWS_BEARER_TOKEN_BEDROCK"  # noqa: S105 - the name of a variable
+BEDROCK_TOKEN: Final = "AWS_BEARER_TOKEN_BEDROCK"  # noqa: S105 - the name of a variable
+"""The variable with a key for all of Bedrock."""
+AWS_KEY: Final = "ANTHROPIC_AWS_API_KEY"
+"""The variable with a key that the SDK takes for Bedrock's Messages API, and for nothing else."""
+_AZURE_TENANT: Final = "AZURE_TENANT_ID"
+_AZURE_CLIENT: Final = "AZURE_CLIENT_ID"
+_AZURE_IDENTITIES: Final = tuple(
+    (credential, (name, frozenset(variables)))
+    for credential, name, *variables in (
+        ("environmentcredential", "AZURE_CLIENT_SECRET",
+         _AZURE_CLIENT, _AZURE_TENANT, "AZURE_CLIENT_SECRET"),
+        ("environmentcredential", "AZURE_CLIENT_CERTIFICATE_PATH",
+         _AZURE_CLIENT, _AZURE_TENANT, "AZURE_CLIENT_CERTIFICATE_PATH"),
+        ("environmentcredential", "AZURE_USERNAME",
+         _AZURE_CLIENT, "AZURE_USERNAME", "AZURE_PASSWORD"),
+        ("workloadidentitycredential", "AZURE_FEDERATED_TOKEN_FILE",
+         "AZURE_AUTHORITY_HOST", _AZURE_TENANT, "AZURE_FEDERATED_TOKEN_FILE"),
+    )
+)  # fmt: skip
+"""What azure-identity takes of the environment, in its order: the credential as
+AZURE_TOKEN_CREDENTIALS names it, the variable that it is known by, and all that it needs."""
 _MANTLE_ADDRESS: Final = "ANTHROPIC_BEDROCK_MANTLE_BASE_URL"
 _GOOGLE_FILE: Final = "GOOGLE_APPLICATION_CREDENTIALS"
 
@@ -130,7 +150,7 @@ class CloudAccess:
 
     `address` is where requests go, `messages_address` where Bedrock's Messages API is; "" until
     what they need is set. `own_ids` are the person's own names of models. `identity` says what
-    signs the requests, as far as that is seen without asking.
+    signs the requests to the configured model, as far as that is seen without asking.
     """
 
     cloud: Cloud
@@ -219,9 +239,8 @@ def access_of(config: Config, env: Mapping[str, str]) -> CloudAccess | None:
             resource = settings.resource or env.get("ANTHROPIC_FOUNDRY_RESOURCE", "")
             if resource and not address:
                 address = f"https://{resource}.services.ai.azure.com/anthropic"
-    identity = _identity(cloud, settings, env)
-    profile = settings.profile
-    return CloudAccess(cloud, region, project, profile, address, messages, identity, own)
+    access = CloudAccess(cloud, region, project, settings.profile, address, messages, "", own)
+    return replace(access, identity=_identity(access, config.model, env))
 
 
 def _google_address(region: str) -> str:
@@ -251,21 +270,41 @@ def _aws_region(settings: ProviderSettings, env: Mapping[str, str]) -> str:
     return parser.get(section, "region", fallback="").strip()
 
 
-def _identity(cloud: Cloud, settings: ProviderSettings, env: Mapping[str, str]) -> str:
-    """What signs the requests, by the order in which the SDK looks for it."""
-    match cloud.kind:
+def _identity(access: CloudAccess, model: str, env: Mapping[str, str]) -> str:
+    """What signs the requests to a model, by the order in which the SDK and the cloud's library
+    look for it (anthropic 2.14, botocore 1.44, google-auth 2.63, azure-identity 1.27)."""
+    match access.cloud.kind:
         case "bedrock":
-            if settings.profile:
-                return f"AWS profile {settings.profile}"
-            for name in (_BEDROCK_TOKEN, "AWS_ACCESS_KEY_ID"):
-                if env.get(name):
-                    return name
-            named = env.get("AWS_PROFILE")
-            return f"AWS profile {named}" if named else "your AWS credentials"
+            return _aws_identity(access, model, env)
         case "vertex":
             return _GOOGLE_FILE if env.get(_GOOGLE_FILE) else "your Google credentials"
         case _:
-            return _FOUNDRY_KEY if env.get(_FOUNDRY_KEY) else "your Azure sign-in"
+            return _azure_identity(env)
+
+
+def _aws_identity(access: CloudAccess, model: str, env: Mapping[str, str]) -> str:
+    if access.profile:
+        return f"AWS profile {access.profile}"
+    if env.get(BEDROCK_TOKEN):
+        return BEDROCK_TOKEN
+    if env.get(AWS_KEY) and access.takes_messages(model):
+        return AWS_KEY
+    if env.get("AWS_ACCESS_KEY_ID"):
+        return "AWS_ACCESS_KEY_ID"
+    if all(map(env.get, ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"))):
+        return "AWS_WEB_IDENTITY_TOKEN_FILE"
+    named = env.get("AWS_PROFILE")
+    return f"AWS profile {named}" if named else "your AWS credentials"
+
+
+def _azure_identity(env: Mapping[str, str]) -> str:
+    if env.get(_FOUNDRY_KEY):
+        return _FOUNDRY_KEY
+    chosen = env.get("AZURE_TOKEN_CREDENTIALS", "").strip().lower()
+    for credential, (name, variables) in _AZURE_IDENTITIES:
+        if chosen in {"", "prod", credential} and variables <= env.keys():
+            return name
+    return "your Azure sign-in"
 
 
 def regional_prices(access: CloudAccess) -> dict[str, Price]:

@@ -7,6 +7,7 @@ where no `When` says otherwise. The files are read and merged in `tui.settings.l
 """
 
 import shlex
+from collections.abc import Mapping
 from enum import Enum
 from typing import Annotated, Any, Literal
 
@@ -601,6 +602,27 @@ class Price(_Section, frozen=True, kw_only=True):
         "Multiple: The built-in price times this, instead of prices of your own.",
         "0: not used",
     ] = 0.0
+
+
+class ProfilePrices(dict[str, Price]):
+    """The prices of the profile in use, by model, and behind them those of the person's others: a
+    session may have had several. `usual` are those without a profile, or of one that is gone."""
+
+    __slots__ = ("_others", "_profile", "_usual")
+
+    def __init__(
+        self,
+        now: Mapping[str, Price],
+        profile: str,
+        usual: Mapping[str, Price],
+        others: Mapping[str, Mapping[str, Price]],
+    ) -> None:
+        super().__init__(now)
+        self._profile, self._usual, self._others = profile, usual, others
+
+    def of(self, profile: str) -> Mapping[str, Price]:
+        """The prices that a profile pays."""
+        return self if profile == self._profile else self._others.get(profile, self._usual)
 
 
 class McpServer(_Section, frozen=True, kw_only=True):

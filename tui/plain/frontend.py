@@ -247,6 +247,8 @@ class PlainFrontend:
     async def ask_setup(self, question: SetupQuestion) -> str | None:
         servers = await self.services.probe_servers()
         while (setup := await self.approver.setup(question, servers)) is not None:
+            if isinstance(setup, str):
+                return setup
             try:
                 return await self.services.set_up(setup)
             except HoldfastError as error:

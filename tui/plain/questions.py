@@ -15,6 +15,7 @@ from tui.agent.interrupted_work import InterruptedWork
 from tui.app.damage_report import findings_summary, where
 from tui.app.dialog_data import (
     ALL_BRANCHES,
+    OTHER_PROFILE,
     UNDO,
     BranchQuestion,
     BranchRow,
@@ -26,6 +27,8 @@ from tui.app.dialog_data import (
     ModelRow,
     PointQuestion,
     PracticeSetup,
+    ProfileQuestion,
+    ProfileRow,
     Question,
     ServerSetup,
     SessionRow,
@@ -272,9 +275,11 @@ class Asker:
                     return numbers[word]
                 self._again(typed, f"Answer {which}.")
 
-    async def setup(self, question: SetupQuestion, found: Sequence[LocalServer]) -> Setup | None:
-        """Ask how to reach a model; None if the person wants none. `found` are servers on this
-        machine."""
+    async def setup(
+        self, question: SetupQuestion, found: Sequence[LocalServer]
+    ) -> Setup | str | None:
+        """Ask how to reach a model; None if the person wants none, `OTHER_PROFILE` as it is.
+        `found` are servers on this machine."""
         servers = {server.base_url: server for server in found}
         sign_in = f"sign-in {spoken(question.sign_in)}, made with ant auth login"
         mine = question.server
@@ -291,6 +296,7 @@ class Asker:
             ),
             ("server", "another server: address and model"),
             ("practice", "the practice model: offline, no key"),
+            *([(OTHER_PROFILE, "another of your profiles")] if question.others else ()),
         ]
         # A way that was not completed returns to the list.
         whom = f" profile {spoken(question.profile)}" if question.profile else ""
@@ -301,6 +307,8 @@ class Asker:
         while (way := await self.choose(head, labels)) is not None:
             if way == "sign-in":
                 return SignInSetup(question.sign_in)
+            if way == OTHER_PROFILE:
+                return OTHER_PROFILE
             known = servers.get(way)
             models = known.models if known else ()
             models = (mine.model,) if mine and way == mine.base_url else models
@@ -389,6 +397,8 @@ def question_lines(question: Question) -> tuple[list[str], Labels]:
             return damage_lines(damage.findings), _damage_options(copy=copy is not None)
         case ModelQuestion(rows):
             return ["Which model?"], [(row.name, model_line(row)) for row in rows]
+        case ProfileQuestion(rows):
+            return ["Which profile?"], [(row.name, profile_line(row)) for row in rows]
         case BranchQuestion(rows, can_undo):
             return branch_choices(rows, can_undo=can_undo)
         case PointQuestion(points, can_undo):
@@ -483,6 +493,14 @@ def model_line(row: ModelRow) -> str:
     facts += [row.rates] if row.rates else []
     facts += [f"the next prompt costs {row.next.removeprefix('≈ ')}"] if "$" in row.next else []
     facts += [row.retires] if row.retires else []
+    return ", ".join(facts)
+
+
+def profile_line(row: ProfileRow) -> str:
+    """Describe a profile."""
+    facts = [spoken(row.name), *map(spoken, (row.model, row.server, row.key))]
+    facts += ["in use now"] if row.now else []
+    facts += [f"the next prompt costs {row.next.removeprefix('≈ ')}"] if "$" in row.next else []
     return ", ".join(facts)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
-from tui.core.config import EVERY_MODEL, Price
+from tui.core.config import EVERY_MODEL, Price, ProfilePrices
 from tui.core.dataclass import astuple, dataclass
 from tui.core.formatting import tokens
 from tui.core.messages import Usage
@@ -30,6 +30,16 @@ CacheLife: TypeAlias = Literal["5m", "1h"]
 _MILLION: Final = 1_000_000
 SEARCH_USD: Final = 0.01
 """The server's price for one search of the web, whatever the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """Whose key signs: the person's profile, "" for none, the server that it is for, and the prices
+    that the person has set for it."""
+
+    profile: str
+    server: str
+    prices: Mapping[str, Price]
 
 
 def _rate(usd: float) -> str:
@@ -156,12 +166,17 @@ _PRICES: Final = {
 }
 
 
-def price_of(model: str, configured: Mapping[str, Price]) -> ModelPrice | None:
+def price_of(
+    model: str, configured: Mapping[str, Price], payer: str | None = None
+) -> ModelPrice | None:
     """The price of a model: the configured one, otherwise the shipped one; None if there is none.
 
-    Names of gateways and with dates are recognized, as in the catalogue. A multiple of a shipped
-    price may be for all models; for an id that names its region, that region decides.
+    `payer` is the profile that paid, where it may be another than the one in use. Names of gateways
+    and with dates are recognized, as in the catalogue. A multiple of a shipped price may be for all
+    models; for an id that names its region, that region decides.
     """
+    if payer is not None and isinstance(configured, ProfilePrices):
+        configured = configured.of(payer)
     name = base_name(model)
     every, shipped = configured.get(EVERY_MODEL), _PRICES.get(name)
     own = configured.get(model) or configured.get(name) or every

@@ -20,14 +20,15 @@ from typing import Any, BinaryIO
 import tui
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import SessionError, StorageError, os_error_as
+from tui.core.facts import DEFAULT_PROFILE, ProfileUsed
 from tui.core.files import sync_folder
 from tui.core.messages import Block, Message, blocks_of
 from tui.core.paths import Folders, shorten
 from tui.session.branches import branch_with
 from tui.session.chain import all_linked
 from tui.session.lock import SessionLock
-from tui.session.reader import LoadedSession
-from tui.session.records import SUB_AGENT, Header, Record, new_id, new_session_id
+from tui.session.reader import LoadedSession, with_payers
+from tui.session.records import PROFILE, SUB_AGENT, Header, Record, new_id, new_session_id
 from tui.session.session import children_of
 from tui.session.writer import make_private
 
@@ -143,13 +144,28 @@ def _continued_in(
 ) -> tuple[Header, Sequence[Record]]:
     """Return the header and the records of a copy, which belongs to `cwd` where the session's
     folder is gone."""
-    copied = header_of(loaded, clock=clock, cwd=cwd)
+    copied, records = header_of(loaded, clock=clock, cwd=cwd), _paid_as_now(loaded, records, clock)
     if cwd is None or not (text := gone_folder(loaded.header, cwd, loaded.records)):
         return copied, records
     last = records[-1].id if records else ""
     id_ = new_id(clock.now(), last)
     note = Record("note", id_, last or None, timestamp(clock.now()), {"text": text})
     return replace(copied, cwd=str(cwd)), [*records, note]
+
+
+def _paid_as_now(
+    loaded: LoadedSession, records: Sequence[Record], clock: Clock
+) -> Sequence[Record]:
+    """Return the records of a copy that continues with the profile that the session has now: it may
+    have been recorded on another branch, or behind the last record that is copied."""
+    paid = with_payers(records, loaded.header.profile)
+    before, now = (one[-1].payer if one else "" for one in (paid, loaded.records))
+    if before == now or not paid:
+        return records
+    last = paid[-1].id
+    change = ProfileUsed(now or DEFAULT_PROFILE, before or DEFAULT_PROFILE).to_record()
+    id_ = new_id(clock.now(), last)
+    return [*records, Record(PROFILE, id_, last, timestamp(clock.now()), change)]
 
 
 def write_repaired(

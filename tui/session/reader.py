@@ -24,7 +24,7 @@ from tui.session.chain import CHAIN
 from tui.session.drafts import NOTHING, DraftReader, UnsentWork
 from tui.session.field_types import leave_out_odd
 from tui.session.jsonl import Findings, JsonLine, parse, split
-from tui.session.records import VERSION, Finding, Header, Record
+from tui.session.records import PROFILE, VERSION, Finding, Header, Record, profile_in
 
 END_BYTES = 128 * 1024
 """Number of bytes read from either end of a long session for a look at it."""
@@ -130,7 +130,8 @@ def grown(before: Sequence[Record], data: bytes) -> tuple[list[Record], int]:
     came = [place for place in came if place[1].id not in known]
     linked = _linked([*((_BEFORE, record) for record in before), *came], Findings())
     unread = sum(finding.action.startswith(_UNREAD) for finding in findings.all())
-    return [record for _, record in linked], unread
+    records = with_payers((record for _, record in linked), before[0].payer if before else "")
+    return [*records], unread
 
 
 def _lines(data: bytes, offset: int = 0) -> Iterator[JsonLine]:
@@ -154,9 +155,20 @@ def _assemble(
     """A session from the objects of its lines. `changed` is the file's time of change."""
     header, entries = _header(path, objects, changed, findings)
     linked = _linked(_records(entries, header.created, findings), findings)
-    records = tuple(record for _, record in linked)
+    records = with_payers((record for _, record in linked), header.profile)
     lines = tuple(line.number for line, _ in linked)
     return LoadedSession(path, header, records, findings.all(), lines, unsent)
+
+
+def with_payers(records: Iterable[Record], profile: str) -> tuple[Record, ...]:
+    """Records in the order of their file, each with who paid then: `profile` is that of the
+    header."""
+    paid: list[Record] = []
+    for record in records:
+        if record.type == PROFILE:
+            profile = profile_in(record)
+        paid.append(replace(record, payer=profile) if record.payer != profile else record)
+    return tuple(paid)
 
 
 def active_branch(records: Sequence[Record]) -> list[Record]:

@@ -102,9 +102,10 @@ from datetime import datetime
 from typing import Any, Final, cast
 
 from tui.core.dataclass import dataclass, field
+from tui.core.facts import DEFAULT_PROFILE
 from tui.core.images import without_words
 from tui.core.late_pattern import late_pattern
-from tui.core.messages import blocks_of, object_of, text_of
+from tui.core.messages import blocks_of, object_of, string_of, text_of
 from tui.core.redaction import mask_values
 
 _TITLE_CHARS: Final = 80
@@ -150,17 +151,32 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One line. `data` holds the fields of the type, JSON values only, and is not changed."""
+    """One line. `data` holds the fields of the type, JSON values only, and is not changed.
+
+    `payer` is the profile whose key paid then, "" for none. Its line doesn't have it: it is in the
+    header, and in the `profile` records before it in the file.
+    """
 
     type: str
     id: str
     parent: str | None
     time: str
     data: dict[str, Any] = field(default_factory=dict[str, Any])
+    payer: str = field(default="", compare=False)
 
     def to_line(self) -> bytes:
         head = {"type": self.type, "id": self.id, "parent": self.parent, "time": self.time}
         return encode(head | self.data)
+
+
+PROFILE: Final = "profile"
+"""The type of the records that say which profile pays from there on."""
+
+
+def profile_in(record: Record) -> str:
+    """The profile that a `profile` record names, "" for none."""
+    name = string_of(record.data.get("name"))
+    return "" if name == DEFAULT_PROFILE else name
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from msgspec import structs
 import tui
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import SessionError, StorageError
-from tui.core.facts import DEFAULT_PROFILE, DurableFact, Rewound
-from tui.core.messages import Usage, string_of
+from tui.core.facts import DurableFact, Rewound
+from tui.core.messages import Usage
 from tui.core.paths import Folders, shorten
 from tui.session import chain
 from tui.session.chain import CHAIN, ChainEnd, linked
@@ -25,12 +25,14 @@ from tui.session.drafts import DraftWriter, UnsentWork
 from tui.session.lock import SessionLock
 from tui.session.reader import LoadedSession, read
 from tui.session.records import (
+    PROFILE,
     Finding,
     Header,
     Record,
     is_prompt,
     new_id,
     new_session_id,
+    profile_in,
     redacted,
     title_of,
 )
@@ -202,8 +204,8 @@ class Session:
             here = {record.id for record in session.records}
             session.elsewhere = tuple(one for one in loaded.records if one.id not in here)
             for record in loaded.records:  # what is paid is counted in the order of the file
-                if record.type == "profile":
-                    session.profile = _profile_in(record)
+                if record.type == PROFILE:
+                    session.profile = profile_in(record)
         session.requests = max((number for number, _ in numbered(loaded.records)), default=0)
         return session
 
@@ -394,7 +396,7 @@ class Session:
         now = self._clock.now()
         last = self.records[-1].id if self.records else None
         self._last_id = new_id(now, after=self._last_id or last or "")
-        return Record(type_, self._last_id, last, timestamp(now), data)
+        return Record(type_, self._last_id, last, timestamp(now), data, self.profile)
 
     def _write_draft(self, fields: dict[str, Any]) -> None:
         if self._file is not None:
@@ -430,8 +432,8 @@ class Session:
                 self.usage += Usage.from_json(data.get("usage"))
                 if isinstance(data.get("model"), str):
                     self.model = data["model"]
-            case "profile":
-                self.profile = _profile_in(record)
+            case _ if record.type == PROFILE:
+                self.profile = profile_in(record)
             case _ if record.type == REQUEST:
                 self.requests = number_after(self.requests, record)
             case "directive":
@@ -462,11 +464,6 @@ def file_of_child(parent: Path | None, recorded: str) -> Path | None:
         f"{shorten(path)} is outside this folder's sessions, so it wasn't opened.",
         hint="Its parent's record names it as the session of a sub-agent.",
     )
-
-
-def _profile_in(record: Record) -> str:
-    name = string_of(record.data.get("name"))
-    return "" if name == DEFAULT_PROFILE else name
 
 
 def _last_title(records: Sequence[Record]) -> Record | None:

@@ -121,7 +121,8 @@ def load(
     kind = loaded.config.provider.kind
     if kind != layers.DIRECT:
         loaded = layers.with_regional_prices(layers.merge(in_order(kind), tuple(ignored)), env)
-    named = tuple(own.profiles)
+    named, below = tuple(own.profiles), SettingsLayer("user", shorten(file), table)
+    loaded = layers.with_prices_of(loaded, profile, own.profiles, below=below, env=env, brought={})
     return replace(loaded, profile=profile, profiles=named, rules_lost=_WALLS in walls)
 
 

@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import msgspec
 
 from tui.core import claude_names
-from tui.core.config import Config, Price, ProfileSettings
+from tui.core.config import Config, Price, ProfilePrices, ProfileSettings
 from tui.core.dataclass import dataclass, replace
 from tui.core.errors import ConfigError
 from tui.core.files import read_small
@@ -51,6 +51,10 @@ _PERSONAL = frozenset({"otel"})
 _ONE_BY_ONE = {("permissions", "allow"), ("permissions", "auto_grant")}
 _ACCOUNT = {("provider", key) for key in ("kind", "region", "project", "resource", "profile")}
 """The keys that say which account pays and where prompts go: a folder never sets them."""
+
+
+_PRICED: Final = frozenset({"prices", "provider"})
+"""Sections of a profile by which it pays other prices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,7 @@ def load(
     A project can by itself only make the settings stricter, since anybody may have written its
     file: its deny and ask rules count, and `redact = "record"`. Of everything else but `[otel]`
     counts what `allows` says; the rest is reported as ignored. `overrides` has the shape of the
-    file. `session_profile` is the profile that the session to resume was made with, "" where none
+    file. `session_profile` is the profile that the session to resume used last, "" where none
     is resumed. Raises ConfigError.
     """
     user, project = folders.config_file, project_file(workspace)
@@ -170,6 +174,10 @@ def load(
             del trusted["base_url"]
             over.append(IgnoredSetting(project, "base_url", YOURS))
         loaded = with_regional_prices(merged(kind), env)
+    below = SettingsLayer("user", file, mine)
+    loaded = with_prices_of(
+        loaded, profile, all_profiles, below=below, env=env, brought=trusted.get("prices", {})
+    )
     return replace(loaded, profile=profile, profiles=tuple(all_profiles))
 
 
@@ -182,6 +190,30 @@ def with_regional_prices(loaded: LoadedSettings, env: Mapping[str, str]) -> Load
 
     access = access_of(loaded.config, env)
     prices = (regional_prices(access) if access else {}) | loaded.config.prices
+    return replace(loaded, config=msgspec.structs.replace(loaded.config, prices=prices))
+
+
+def with_prices_of(
+    loaded: LoadedSettings,
+    profile: Profile,
+    tables: Mapping[str, Table],
+    *,
+    below: SettingsLayer,
+    env: Mapping[str, str],
+    brought: Table,
+) -> LoadedSettings:
+    """The settings of a profile with prices that know those of the others, by their `tables`.
+    `below` are the person's settings without a profile, `brought` the prices of a trusted folder.
+    """
+    if not tables:
+        return loaded
+    above = SettingsLayer("project", "", {"prices": brought} if brought else {})
+    every: dict[str, Mapping[str, Price]] = {}
+    for name, table in {"": {}, **tables}.items():
+        if not name or not table.keys().isdisjoint(_PRICED):
+            over = profile_layer(Profile(name), table, below.name, below.table)
+            every[name] = with_regional_prices(merge((below, *over, above)), env).config.prices
+    prices = ProfilePrices(loaded.config.prices, profile.name, every[""], every)
     return replace(loaded, config=msgspec.structs.replace(loaded.config, prices=prices))
 
 
@@ -335,7 +367,7 @@ def own_prices(home: Folders, env: Mapping[str, str]) -> Mapping[str, Mapping[st
     layer = SettingsLayer("user", file, mine)
     every = {"": with_regional_prices(merge((layer,)), env).config.prices}
     for name, table in found.items():
-        if not table.keys().isdisjoint({"prices", "provider"}):
+        if not table.keys().isdisjoint(_PRICED):
             over = profile_layer(Profile(name), table, file, mine)
             every[name] = with_regional_prices(merge((layer, *over)), env).config.prices
     return every

@@ -22,7 +22,7 @@ KeyFrom: TypeAlias = Literal["own", "default", "none"]
 DEFAULT: Final = DEFAULT_PROFILE
 VARIABLE: Final = "HOLDFAST_PROFILE"
 SESSION: Final = "this session"
-"""What names the profile that a session was made with."""
+"""What names the profile that a session used last."""
 ACCOUNT: Final = ("base_url", "provider")
 """Settings that say who is asked: where a profile has them, no folder and no variable changes
 them, since its key goes there."""

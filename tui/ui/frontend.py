@@ -546,6 +546,10 @@ class ScreenFrontend:
                 from tui.ui.screens.picker import ModelsScreen  # noqa: PLC0415
 
                 return await wait(ModelsScreen(rows))
+            case dialog_data.ProfileQuestion(rows):
+                from tui.ui.screens.picker import ProfilesScreen  # noqa: PLC0415
+
+                return await wait(ProfilesScreen(rows))
             case dialog_data.PointQuestion(points, can_undo):
                 from tui.ui.screens.picker import PickScreen  # noqa: PLC0415
 

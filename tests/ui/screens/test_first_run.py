@@ -12,7 +12,7 @@ from textual.widgets import Input, OptionList, Static
 from tests.support.script import Hold
 from tests.support.world import World
 from tests.ui.screens.driving import running, say, until
-from tui.app.dialog_data import KeySetup, PracticeSetup, ServerSetup
+from tui.app.dialog_data import Account, KeySetup, PracticeSetup, ServerSetup
 from tui.app.services import SessionChoice
 from tui.core.errors import CredentialsError, StorageError
 from tui.settings.local_servers import LocalServer
@@ -83,7 +83,7 @@ async def test_on_the_smallest_terminal_every_choice_is_in_sight_in_one_row() ->
 
 async def test_on_a_narrow_terminal_every_choice_is_described_in_whole_words() -> None:
     world = keyless()
-    world.sign_in = "work"
+    world.account = Account(sign_in="work")
     world.servers = (LocalServer("Ollama", "http://127.0.0.1:11434", ("llama3.2", "qwen3")),)
     async with running(world, (40, 24)) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
@@ -106,7 +106,7 @@ async def test_on_a_narrow_terminal_every_choice_is_described_in_whole_words() -
 
 async def test_a_profile_is_asked_for_the_key_of_its_own_server() -> None:
     world = keyless()
-    world.account = ("work", ServerSetup("http://127.0.0.1:1", "m-1", ""))
+    world.account = Account("work", ServerSetup("http://127.0.0.1:1", "m-1", ""))
     async with running(world, (80, 24)) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
         head = str(app.screen.query_one("#name", Static).render())

@@ -14,7 +14,7 @@ from tests.ui.screens.test_answers_by_a_key import DRAFT, SURE, asked
 from tests.ui.screens.test_approval import ASKED, WRITE
 from tests.ui.screens.test_approval import asked as approval
 from tests.ui.toolkit.test_key_parser import Keyboard
-from tui.app.dialog_data import AnswerOption, ChoiceQuestion
+from tui.app.dialog_data import Account, AnswerOption, ChoiceQuestion
 from tui.app.services import SessionChoice
 from tui.core.errors import CredentialsError, SessionInUseError
 from tui.permissions.types import Answer
@@ -191,7 +191,7 @@ async def test_a_prompt_typed_while_a_session_in_use_opens_takes_nothing_over() 
 
 async def test_enter_pressed_while_the_first_screen_opens_chooses_no_connection() -> None:
     world = World()
-    world.sign_in = "work"
+    world.account = Account(sign_in="work")
     world.refusals.append(CredentialsError("No API key found."))
     async with running(world) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))

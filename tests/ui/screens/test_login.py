@@ -13,7 +13,7 @@ from tests.support.clock import ManualClock
 from tests.support.script import Hold
 from tests.support.world import World
 from tests.ui.screens.driving import answer, running, say, turn, until
-from tui.app.dialog_data import KeySetup, SignInSetup
+from tui.app.dialog_data import Account, KeySetup, SignInSetup
 from tui.core.errors import CredentialsError
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.welcome import WelcomeScreen
@@ -23,7 +23,7 @@ from tui.ui.screens.welcome import WelcomeScreen
 def world(tmp_path: Path) -> World:
     world = World(tmp_path)
     world.connection = "In use: claude-sonnet-5-5, with the key in the keyring."
-    world.sign_in = "work"
+    world.account = Account(sign_in="work")
     return world
 
 

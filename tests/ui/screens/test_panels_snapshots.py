@@ -17,7 +17,7 @@ from textual.widgets import Static
 from tests.support.script import MODEL, Hold
 from tests.support.spent_session import spent_session
 from tests.support.world import OldSession, World, record
-from tests.ui.screens.driving import session_open, turn, until
+from tests.ui.screens.driving import answer, say, session_open, turn, until
 from tests.ui.screens.pictures import (
     Picture,
     Pictures,
@@ -38,7 +38,7 @@ from tui.agent.agent_jobs import AgentJobs
 from tui.agent.background_jobs import OwnedJob
 from tui.agent.sub_agent_list import SubAgent
 from tui.app import doctor
-from tui.app.dialog_data import BranchQuestion, BranchRow, ShownLine
+from tui.app.dialog_data import BranchQuestion, BranchRow, ProfileRow, ShownLine
 from tui.app.doctor import Check, Subject
 from tui.app.reports.hooks import hook_rows
 from tui.app.reports.skills import skill_rows
@@ -52,6 +52,7 @@ from tui.core.config import Cache, McpServer, Permissions, Price
 from tui.core.messages import Usage
 from tui.core.paths import Folders
 from tui.permissions.types import Call
+from tui.provider.prices import Payer
 from tui.session.records import Record
 from tui.settings.fields import fields_of
 from tui.settings.hook_files import Hook, Hooks
@@ -67,7 +68,7 @@ from tui.ui.screens.installed import HooksScreen, SkillsScreen
 from tui.ui.screens.jobs import JobOutputScreen, JobsScreen
 from tui.ui.screens.mcp import McpScreen
 from tui.ui.screens.permissions import PermissionsScreen
-from tui.ui.screens.picker import ModelsScreen, ThemePicker
+from tui.ui.screens.picker import ModelsScreen, ProfilesScreen, ThemePicker
 from tui.ui.screens.read_screen import FileScreen, ReadScreen
 from tui.ui.screens.read_session import ReadSessionScreen, RecordedConversation
 from tui.ui.screens.reports import DiffScreen, DoctorScreen
@@ -392,6 +393,35 @@ def models(*keys: str) -> Callable[[Stage], Shot]:
     return make
 
 
+def account(name: str, model: str, server: str, key: str, **more: Any) -> ProfileRow:
+    payer = Payer("" if name == "default" else name, server, {})
+    return ProfileRow(name, model, server, key, payer, 1_000_000, **more)
+
+
+API = "https://api.anthropic.com"
+PROFILES = (
+    account("default", "claude-sonnet-5-5", API, "your usual key", now=True),
+    account("work", "claude-opus-5-5", "https://gateway.example.com", "its own key"),
+    account("a client whose name is long", "claude-haiku-5-5", API, "no key"),
+)
+
+
+def accounts(stage: Stage) -> Shot:
+    world = World()
+    world.profiles = PROFILES
+    world.scripts.append(turn(*answer("All of it is there.")))
+    app = stage.app(world)
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await say(pilot, "Look at it")
+        await until(pilot, lambda: bool(world.agent.sent) and not app.conversation.busy)
+        await say(pilot, "/profile")
+        await until(pilot, lambda: isinstance(app.screen, ProfilesScreen))
+        await pilot.press("down")
+
+    return app, drive
+
+
 def colours(stage: Stage) -> Shot:
     return stage.app(World()), command("/theme", ThemePicker)
 
@@ -632,6 +662,7 @@ PICTURES: Pictures = {
     "quitting with background commands": Picture(ChoiceDialog, quitting, state=True),
     "mcp sign-in": Picture(mcp_sign_in.McpSignInDialog, signing_in),
     "models": Picture(ModelsScreen, models()),
+    "profiles": Picture(ProfilesScreen, accounts),
     "another model": Picture(ModelsScreen, models(*"llama3"), state=True),
     "colours": Picture(ThemePicker, colours),
     "permissions": Picture(PermissionsScreen, decided()),

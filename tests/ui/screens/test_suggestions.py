@@ -9,7 +9,8 @@ from textual import events as keys
 
 from tests.support.world import World
 from tests.ui.screens.driving import NARROW, WIDE, running, say, until
-from tui.app.dialog_data import ModelRow
+from tui.app.dialog_data import ModelRow, ProfileRow
+from tui.provider.prices import Payer
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen
 from tui.ui.widgets.autocomplete import IGNORED, Suggestions
@@ -112,6 +113,21 @@ async def test_models_and_sessions_are_offered(world: World) -> None:
         assert popup(app).choices[0].detail == "fix the flaky test"
         await pilot.press("tab")
         assert app.chat.prompt.text == f"/resume {world.rows[0].id} "
+
+
+async def test_profiles_are_offered_with_what_each_is(world: World) -> None:
+    payer = Payer("", "https://api.anthropic.com", {})
+    world.profiles = (
+        ProfileRow("default", "claude-sonnet-5-5", payer.server, "your usual key", payer, now=True),
+        ProfileRow("work", "claude-opus-5-5", "https://gateway", "its own key", payer),
+    )
+    async with running(world) as (app, pilot):
+        await pilot.press(*"/profile", "space")
+        await until(pilot, lambda: values(app) == ["default", "work"])
+        assert [one.detail for one in popup(app).choices] == [
+            "claude-sonnet-5-5 · api.anthropic.com · your usual key · in use",
+            "claude-opus-5-5 · gateway · its own key",
+        ]
 
 
 async def test_the_folders_next_to_this_one_may_be_added(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from textual.widgets import OptionList
 from tests.support.world import World
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, press
+from tui.app.dialog_data import Account
 from tui.core.errors import CredentialsError
 from tui.settings.local_servers import LocalServer
 from tui.ui.screens.welcome import WelcomeScreen
@@ -18,7 +19,7 @@ from tui.ui.screens.welcome import WelcomeScreen
 def keyless(*keys: str, found: bool = True, sign_in: str = "") -> Callable[[Stage], Shot]:
     def make(stage: Stage) -> Shot:
         world = World()
-        world.sign_in = sign_in
+        world.account = Account(sign_in=sign_in)
         world.refusals.append(CredentialsError("No API key found."))
         if found:
             ollama = LocalServer("Ollama", "http://127.0.0.1:11434", ("llama3.2", "qwen3"))

@@ -88,18 +88,30 @@ class SentRequests:
         """The beginnings of a request that was compared, and not yet kept."""
         return RequestPrefixes(made, marks, self._trails[made.model], candidate)
 
-    def cached(self, model: ModelInfo) -> CachedPrefixes:
-        """Work out, once after each answer, what the server keeps of the requests to a model."""
+    def cached(
+        self, model: ModelInfo, server: str | None = None, profile: str | None = None
+    ) -> CachedPrefixes:
+        """Work out, once after each answer, what a server keeps of the requests to a model that a
+        profile paid; None are those in use."""
         from tui.context.cached_prefixes import CachedPrefixes  # noqa: PLC0415 - on demand
 
         ctx, records = self._ctx, self._ctx.records
         indexes = self._requests, self._answers, self._beside
         last = [r.id for index in indexes for r in index.of(records)[-1:]]
-        key = last, ctx.link.server, ctx.ledger.ratio, model.cached_from
+        server = ctx.link.server if server is None else server
+        profile = ctx.config.profile if profile is None else profile
+        key = last, server, profile, ctx.ledger.ratio, model.cached_from
         known = self._cached.get(model.id)
         if known is None or known[0] != key:
             every = [*ctx.session.elsewhere, *records]
-            found = CachedPrefixes.of(every, model.id, *key[1:])
+            found = CachedPrefixes.of(
+                every,
+                model.id,
+                server,
+                profile,
+                ratio=ctx.ledger.ratio,
+                cached_from=model.cached_from,
+            )
             known = self._cached[model.id] = key, found
         return known[1]
 

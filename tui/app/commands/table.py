@@ -107,7 +107,8 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("timeline [PROMPT]", "the session in time: context, calls, cost"),
     _command("usage [BY]", "where tokens and money went", "", "cost"),
     _command("model [NAME]", "switch model", "models"),
-    _command("login", "change key, server or sign-in", "open_session"),
+    _command("profile [NAME]", "switch account: settings and key", "accounts"),
+    _command("login", "change key, server, sign-in or profile", "accounts"),
     _command("retry [other]", "retry now, or with another model", "error_options"),
     _command("theme [NAME]", "change theme", screen_only="Plain lines have no colors."),
     _command(
@@ -141,11 +142,11 @@ COMMANDS: tuple[SlashCommand, ...] = (
 
 _OF_A_SCREEN: Final = frozenset(
     {
-        *("bg", "fork", "login", "new", "recall", "repair", "resume", "rewind", "tree", "trust"),
-        "worktree",
+        *("bg", "fork", "login", "new", "profile", "recall", "repair", "resume", "rewind", "tree"),
+        *("trust", "worktree"),
     }
 )
-"""Commands that lead to another session, or that are for the screen or the editor itself."""
+"""Commands that lead to another session, or that only a person at a screen gives."""
 HEADLESS: Final = tuple(
     sorted(one.name for one in COMMANDS if one.module and one.name not in _OF_A_SCREEN)
 )
@@ -159,6 +160,7 @@ ELSEWHERE: dict[str, str] = {
     "hotkeys": "help", "insights": "usage", "keybindings": "help", "keymap": "help",
     "list-agents": "agents", "logout": "login", "loop": "every", "memories": "memory",
     "models": "model", "name": "rename", "powerup": "tour", "ps": "jobs", "pwd": "status",
+    "profiles": "profile",
     "q": "quit", "reload-plugins": "reload", "reload-skills": "reload", "reset": "new",
     "sandbox": "permissions", "scoped-models": "model", "search": "find", "session": "status",
     "settings": "config", "share": "export", "stats": "usage", "subagents": "agents",
@@ -192,7 +194,6 @@ INSTEAD: dict[str, str] = {
     "import": "F3 lists other agents' sessions; holdfast import-settings takes over settings.",
     "mention": "Type @ and part of the file's name.",
     "output-style": "Set output_style: /config output_style.",
-    "profile": "Start with --profile NAME; /login changes its key, /status shows it.",
     "plugin": _PLUGINS, "plugins": _PLUGINS,
     "presets": "Write commands of your own: /help commands.",
     "raw": "Select text with Shift+arrows or the mouse, or use /copy.",

@@ -75,7 +75,7 @@ def examine(what: Subject) -> list[Check]:
 
 def examine_session(services: AppServices, model: str) -> list[Check]:
     """All checks as of a program that runs, with the model in use, "" for none. As `examine`."""
-    profile = services.account()[0] or DEFAULT_PROFILE
+    profile = services.account().profile or DEFAULT_PROFILE
     return examine(
         Subject.of(
             services.workspace,

@@ -7,25 +7,30 @@ import os
 from collections.abc import Iterator, Sequence
 from math import floor
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui.agent.launch import PRACTICE
+from tui.agent.limits import session_cost
 from tui.app.reports import Row
 from tui.app.workspace_diff import diff_text
 from tui.context.file_changes import changes
 from tui.context.workspace_changes import WorkspaceChanges, changed_since
+from tui.core.facts import DEFAULT_PROFILE
 from tui.core.formatting import money, plural, tokens
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
 from tui.permissions.types import MODE_NAMES
 from tui.session.checkpoints.entries import CheckpointError
-from tui.session.records import CHECKPOINT
+from tui.session.records import CHECKPOINT, COSTLY, SUB_AGENT
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
     from tui.app.conversation import Conversation
     from tui.app.frontend import Level
     from tui.core.config import Config
+
+
+_BILLED: Final = COSTLY | {SUB_AGENT}
 
 
 def status_rows(agent: Agent, workspace: Path, config: Config) -> Iterator[Row]:
@@ -48,7 +53,7 @@ def status_rows(agent: Agent, workspace: Path, config: Config) -> Iterator[Row]:
         yield Row("effort", (agent.models.effort,))
     if (share := spending.last.cache_share) is not None:
         yield Row("cache", (f"{floor(100 * share)} % of the last request",))
-        yield Row("cost", (money(spending.session.usd),))
+        yield Row("cost", (money(spending.session.usd), *_paid_by(agent)))
     if states := checker_states(agent):
         yield Row("checks", (states,))
     if agent.spans is not None:
@@ -56,6 +61,17 @@ def status_rows(agent: Agent, workspace: Path, config: Config) -> Iterator[Row]:
         refused = (f"{done.dropped:,} refused",) if done.dropped else ()
         problem = (done.problem,) if done.problem else ()
         yield Row("spans", (f"{done.sent:,} sent to {where}", *refused, *problem))
+
+
+def _paid_by(agent: Agent) -> Iterator[str]:
+    """Yield what each profile paid, where several did."""
+    every = (*agent.session.elsewhere, *agent.session.records)
+    payers = dict.fromkeys(record.payer for record in every if record.type in _BILLED)
+    if len(payers) < 2:
+        return
+    for payer in payers:
+        paid = session_cost([one for one in every if one.payer == payer], agent.models.prices)
+        yield f"{one_line(payer or DEFAULT_PROFILE)} {money(paid.session.usd)}"
 
 
 class Copied(NamedTuple):

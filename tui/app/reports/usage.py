@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 GROUPED: Final[tuple[Grouping, ...]] = (
     "prompt", "kind", "tool", "file", "model", "break", "brought", "agent", "server", "skill",
+    "profile",
 )  # fmt: skip
 """The groupings of a session, in the order in which they are shown."""
 _SPOKEN: Final = 12

@@ -22,7 +22,7 @@ from tui.session.reader import read
 
 _DATABASE: Final = CacheDatabase(
     "blame.sqlite3",
-    7,
+    8,
     """
 CREATE TABLE session(
     path BLOB PRIMARY KEY, changed INTEGER, size INTEGER, steps BLOB

@@ -58,7 +58,8 @@ class RecordedStep(msgspec.Struct, frozen=True, omit_defaults=True):
     `prompt` is the record of the prompt under which it was made, `said` its first words, `before`
     the last message before it (a fork up to there is without the prompt). `label` is the command,
     or the path of an edit; `answer`, `by` and `reason` are how the call was allowed. `agent` is the
-    sub-agent's name, `parent` the session that it worked for. `commit` and `author` are git's.
+    sub-agent's name, `parent` the session that it worked for, `payer` the profile. `commit` and
+    `author` are git's.
     """
 
     kind: Kind
@@ -73,6 +74,7 @@ class RecordedStep(msgspec.Struct, frozen=True, omit_defaults=True):
     model: str = ""
     usage: Usage | None = None
     batch: bool = False
+    payer: str = ""
     answer: str = ""
     by: str = ""
     reason: str = ""
@@ -287,6 +289,7 @@ class _Reading:
                 model=string_of(record.data.get("model")),
                 usage=usage if usage.total else None,
                 batch=bool(record.data.get(BATCH)),
+                payer=record.payer,
                 app=self._app,
             )
 

@@ -137,7 +137,7 @@ def fork_command(step: RecordedStep) -> str:
 
 def cost(step: RecordedStep, prices: Mapping[str, Price]) -> float | None:
     """Return the USD of the request that made a call; None where that isn't known."""
-    price = price_of(step.model, prices) if step.usage else None
+    price = price_of(step.model, prices, step.payer) if step.usage else None
     if price is None or step.usage is None:
         return None
     return (price.in_batch() if step.batch else price).cost(step.usage)

@@ -158,7 +158,7 @@ def aside(spans: OpenSpans, record: Record, *, parent: str = "") -> None:
     if spans.content and record.type == "side_question":
         values["gen_ai.input.messages"] = text_message("user", text(data.get("question")))
         values["gen_ai.output.messages"] = text_message("assistant", text(data.get("answer")))
-    unpriced_title = record.type == "title" and price_of(model, spans.prices) is None
+    unpriced_title = record.type == "title" and price_of(model, spans.prices, record.payer) is None
     if not unpriced_title:
         values |= dollars("holdfast.cost_usd", spans.pay(turn, model, usage))
     start = spans.now if record.type == "title" else spans.before

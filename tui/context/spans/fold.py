@@ -31,6 +31,7 @@ class SpanFold(OpenSpans):
         """Take the next record. Returns the spans that ended with it."""
         self.ended = []
         self.now = time_of(record.time) or self.now
+        self.payer = record.payer
         if handler := _HANDLERS.get(record.type):
             handler(self, record)
         if record.type not in BESIDE:  # what goes on meanwhile began before it

@@ -100,6 +100,8 @@ class OpenSpans:
     now: int = 0
     answered: bool = False
     """True if an answer came since the breaks that wait for their bill."""
+    payer: str = ""
+    """The profile that pays now."""
     ended: list[Span] = field(default_factory=list[Span])
 
     def put(
@@ -161,7 +163,7 @@ class OpenSpans:
 
     def pay(self, turn: OpenTurn, model: str, usage: Usage, *, batch: bool = False) -> float | None:
         """Return what an answer cost, and count it for the turn; None without a price."""
-        price = price_of(model, self.prices)
+        price = price_of(model, self.prices, self.payer)
         usd = (price.in_batch() if batch else price).cost(usage) if price else None
         if not turn.ended:
             turn.usd = None if usd is None or turn.usd is None else turn.usd + usd

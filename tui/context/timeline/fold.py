@@ -392,11 +392,14 @@ class _Work:
     prompts: int = 0
     number: int = 0
     """Of the last request."""
-    answered: TimelineStep | None = None
-    """The last request that was."""
+    answered: tuple[TimelineStep, str] | None = None
+    """The last request that was, and the profile that paid it."""
     idle: float = 0.0
     """The seconds by the clock since then."""
-    known: dict[str, ModelPrice | None] = field(default_factory=dict[str, "ModelPrice | None"])
+    known: dict[tuple[str, str], ModelPrice | None] = field(
+        default_factory=dict[tuple[str, str], "ModelPrice | None"]
+    )
+    """The price of a model, for each profile that paid."""
     checks: CheckRuns = field(default_factory=CheckRuns)
     agents: dict[str, tuple[float, str]] = field(default_factory=dict[str, tuple[float, str]])
     jobs: dict[str, float] = field(default_factory=dict[str, float])
@@ -425,10 +428,11 @@ class _Work:
                 return _ASKED_S
 
     def price(self, model: str, prices: Mapping[str, Price]) -> ModelPrice | None:
-        """The price of a model, looked up once."""
-        if model not in self.known:
-            self.known[model] = price_of(model, prices)
-        return self.known[model]
+        """The price of a model for who pays now, looked up once."""
+        payer = self.last.payer if self.last else ""
+        if (payer, model) not in self.known:
+            self.known[payer, model] = price_of(model, prices, payer)
+        return self.known[payer, model]
 
     def end_wait(self, timeline: SessionTimeline) -> None:
         """End the wait that the record before has begun."""
@@ -514,17 +518,19 @@ def _answer(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None
     line.news.add(whole - cached)
     line.bar(request.place, request.attempt)
     work.request = None
-    _cache_lost(line, step, step.sent, "1h" if usage.ephemeral_1h_input_tokens else "5m")
+    life: CacheLife = "1h" if usage.ephemeral_1h_input_tokens else "5m"
+    _cache_lost(line, record, step, step.sent, life)
     work.sizes.add(record, content)
     _calls(line, record, content)
 
 
 def _cache_lost(
-    line: SessionTimeline, step: TimelineStep, sent: RequestInput, life: CacheLife
+    line: SessionTimeline, record: Record, step: TimelineStep, sent: RequestInput, life: CacheLife
 ) -> None:
     """Say where the server had lost what it cached, and nothing in the record explains it."""
     work = _work(line)
-    last, work.answered, idle, work.idle = work.answered, step, work.idle, 0.0
+    last, payer = work.answered or (None, "")
+    work.answered, idle, work.idle = (step, record.payer), work.idle, 0.0
     before = last.sent if last else None
     explained, work.explained_break = work.explained_break, False
     if explained or not last or not before or not (before.cached or before.written):
@@ -538,6 +544,8 @@ def _cache_lost(
         why, lost_by = f" after {wait_time(idle)} without a request", "after a pause"
     if last.model != step.model:
         why, lost_by = f" for {step.model}: it was {last.model}'s", "another model"
+    if payer != record.payer:
+        why, lost_by = ": it was another profile's", "another profile"
     label = f"The server had not kept its cache{why}: {lost:,} tokens paid for again"
     mark = TimelineStep("break", step.at, step.at, step.time, 0.0, label, step.record)
     mark.tokens, mark.model, mark.lost, mark.usd = lost, step.model, lost_by, None

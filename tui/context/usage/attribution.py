@@ -50,6 +50,7 @@ from tui.context.usage.parts import (
 from tui.context.usage.shares import SharedCosts, split
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field
+from tui.core.facts import DEFAULT_PROFILE
 from tui.core.formatting import moment_of
 from tui.core.gc_pause import gc_pause
 from tui.core.messages import Block, Usage, string_of
@@ -59,7 +60,17 @@ from tui.session.request_numbers import REQUEST
 from tui.tokens import estimate
 
 Grouping: TypeAlias = Literal[
-    "prompt", "brought", "model", "kind", "tool", "file", "server", "skill", "agent", "break"
+    "prompt",
+    "brought",
+    "model",
+    "kind",
+    "tool",
+    "file",
+    "server",
+    "skill",
+    "agent",
+    "break",
+    "profile",
 ]
 GROUPINGS: Final[tuple[Grouping, ...]] = get_args(Grouping)
 
@@ -72,6 +83,7 @@ EXPIRED: Final = "cache expired"
 MISSED: Final = "not in the cache"
 OTHER_MODEL: Final = "another model"
 OTHER_SERVER: Final = "another server"
+OTHER_PROFILE: Final = "another profile"
 _SIDE: Final[Mapping[str, Kind]] = {
     "summaries": "writing summaries",
     "memory notes": "writing memory notes",
@@ -274,7 +286,7 @@ class _Attributor:
         self._prices, self._others = prices, others
         self._keys = 2 if brought else 1
         """Of an owner, how many of its fields are summed up for: the thing, and the prompt."""
-        self._known: dict[tuple[str, bool, int], ModelPrice | None] = {}
+        self._known: dict[tuple[str, bool, str, int], ModelPrice | None] = {}
         self._found = Attribution()
         self._owners = Owners(cwd)
         self._parts = RequestParts(self._owners)
@@ -287,8 +299,8 @@ class _Attributor:
         self._asked: Record | None = None
         self._lost = LostAnswers()
         self._reason = ""
-        self._last: dict[tuple[str, str], _LastRequest] = {}
-        self._newest: tuple[str, _LastRequest] | None = None
+        self._last: dict[tuple[str, str, str], _LastRequest] = {}
+        self._newest: tuple[str, str, _LastRequest] | None = None
         """The model of the last request of all, and what the server had cached of it."""
         self._ratios: dict[str, float] = {}
         self._grown: tuple[str, int, float] | None = None
@@ -379,7 +391,7 @@ class _Attributor:
     def _price(self, bill: Bill) -> ModelPrice | None:
         """The price of a bill, looked up once for each model."""
         prices = self._others.get(bill.record, self._prices)
-        key = bill.model, bill.batch, id(prices)
+        key = bill.model, bill.batch, bill.profile, id(prices)
         if key not in self._known:
             self._known[key] = bill.price(prices)
         return self._known[key]
@@ -389,6 +401,7 @@ class _Attributor:
         if price is None:
             self._found.unknown[bill.model] = self._found.unknown.get(bill.model, 0) + bill.requests
         self._put("model", bill.model, whole)
+        self._put("profile", bill.profile or DEFAULT_PROFILE, whole)
         self._put("prompt", str(len(self._owners.titles) or ""), whole)
         self._put("break", "", whole)
 
@@ -505,7 +518,8 @@ class _Attributor:
         now: float,
     ) -> None:
         """Put down what of a request had been in the cache before, and was paid again."""
-        usage, key = bill.usage, (bill.model, string_of(record.data.get("server")))
+        usage = bill.usage
+        key = bill.profile, bill.model, string_of(record.data.get("server"))
         reason, self._reason = self._reason, ""
         if usage.context_tokens:
             return
@@ -513,13 +527,14 @@ class _Attributor:
         long = usage.ephemeral_1h_input_tokens or (fields and fields.cache_life == "1h")
         until = now + (LONG_LIFE_S if long else LIFE_S)
         self._last[key] = _LastRequest(read + usage.cache_creation_input_tokens, until)
-        newest, self._newest = self._newest, (bill.model, self._last[key])
+        newest, self._newest = self._newest, (*key[:2], self._last[key])
         elsewhere = ""
         if last is None:
             if newest is None:
                 return
-            model, last = newest  # a server caches nothing for another model
+            profile, model, last = newest  # a server caches nothing for another model
             elsewhere = OTHER_SERVER if model == bill.model else OTHER_MODEL
+            elsewhere = elsewhere if profile == bill.profile else OTHER_PROFILE
         lost = min(last.cached, usage.prompt_tokens) - read
         if lost > 0:
             paid = rates.amount(*split(usage, read, read + lost))

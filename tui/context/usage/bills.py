@@ -59,7 +59,7 @@ class Bill(NamedTuple):
 
     def price(self, prices: Mapping[str, Price]) -> ModelPrice | None:
         """The price of its model, None if that is not known."""
-        price = price_of(self.model, prices)
+        price = price_of(self.model, prices, self.profile)
         return price.in_batch() if price and self.batch else price
 
 
@@ -73,11 +73,19 @@ def bills_of(record: Record) -> Iterator[Bill]:
                 count, model = one.get("requests"), string_of(one.get("model"))
                 number = count if type(count) is int and count > 0 else 1
                 yield Bill(
-                    record.id, record.time, model, usage, "sub-agents", requests=number, agent=agent
+                    record.id,
+                    record.time,
+                    model,
+                    usage,
+                    "sub-agents",
+                    requests=number,
+                    agent=agent,
+                    profile=record.payer,
                 )
     elif record.type in COSTLY and (usage := Usage.from_json(data.get("usage"))).total:
         purpose, batch = _PURPOSES[record.type], bool(data.get(BATCH))
-        yield Bill(record.id, record.time, string_of(data.get("model")), usage, purpose, batch)
+        model = string_of(data.get("model"))
+        yield Bill(record.id, record.time, model, usage, purpose, batch, profile=record.payer)
 
 
 def agent_label(fields: Mapping[str, object]) -> str:

@@ -512,7 +512,7 @@ def _asked(prices: Mapping[str, Mapping[str, Price]]) -> bytes:
     return blake2b(given, digest_size=16).digest()
 
 
-_SHARES_VERSION: Final = 4
+_SHARES_VERSION: Final = 5
 
 
 def _hash(ids: Collection[str]) -> bytes:

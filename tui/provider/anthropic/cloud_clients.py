@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from tui.core.clouds import BEDROCK, VERTEX, Cloud, CloudAccess
+from tui.core.clouds import AWS_KEY, BEDROCK, BEDROCK_TOKEN, VERTEX, Cloud, CloudAccess
 from tui.core.errors import CredentialsError
 from tui.provider.anthropic.event_stream import BadEventStreamError
 
@@ -29,7 +29,6 @@ _LIBRARIES: Final[Mapping[str, str]] = {
     "azure.core.exceptions": "AzureError",
 }
 """The modules of the errors that signing raises, and what they all are."""
-_BEARER: Final = "AWS_BEARER_TOKEN_BEDROCK"
 _Options: TypeAlias = Callable[[str], Mapping[str, Any]]
 _Clients: TypeAlias = dict[bool, object]
 _UNSIGNED: Final = "Could not resolve "
@@ -93,12 +92,14 @@ def sign_in_hint(access: CloudAccess) -> str:
 
 
 def _sign_in_to_bedrock(access: CloudAccess) -> dict[str, Any]:
-    if os.environ.get(_BEARER) and not access.profile:
+    if os.environ.get(BEDROCK_TOKEN) and not access.profile:
         return {}  # the client takes it
     # The SDK keeps sessions, and they keep what a file said: it may have been written since.
     signing: Any = import_module("anthropic.lib.aws._auth")
     if (forget := getattr(getattr(signing, "_get_session", None), "cache_clear", None)) is not None:
         forget()
+    if access.identity == AWS_KEY:
+        return {}  # the client for messages takes it; the other one asks AWS when it is used
     boto3: Any = import_module("boto3")
     session = boto3.Session(profile_name=access.profile or None, region_name=access.region)
     if (credentials := session.get_credentials()) is None:
@@ -150,7 +151,7 @@ def _bedrock(access: CloudAccess, signer: Mapping[str, Any], options: _Options) 
         base_url=messages_at, aws_region=region, **signer, **options(messages_at)
     )
     invoke: Any = AsyncAnthropicBedrock(base_url=at, aws_region=region, **options(at))
-    if signer or not os.environ.get(_BEARER):  # it would take the variable, even an empty one
+    if signer or not os.environ.get(BEDROCK_TOKEN):  # it would take the variable, even an empty one
         invoke.api_key = None
         invoke.aws_profile = signer.get("aws_profile")
     return {True: messages, False: invoke}

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final
 from tui.app import manual
 from tui.app.commands.table import COMMANDS, ELSEWHERE
 from tui.app.conversation import Conversation
+from tui.app.dialog_data import profile_words
 from tui.app.frontend import AgentHolder
 from tui.app.mcp_offers import prompts_of, resources_of
 from tui.core.clock import Clock
-from tui.core.errors import ToolError
+from tui.core.errors import ConfigError, ToolError
 from tui.tools import search
 from tui.tools.base import StartReader
 from tui.tools.search import SearchRoot
@@ -73,6 +74,12 @@ class PromptSources:
                 return [Suggestion(name) for name in names]
             case "model":
                 return [Suggestion(row.name, f"{row.window:,} tokens") for row in services.models()]
+            case "profile":
+                try:
+                    profiles = await asyncio.to_thread(services.profiles)
+                except ConfigError:  # the command says it
+                    return []
+                return [Suggestion(row.name, profile_words(row)) for row in profiles]
             case "resume":
                 rows = await services.list_sessions()
                 return [

@@ -16,7 +16,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from tui.app.dialog_data import ModelRow
+from tui.app.dialog_data import ModelRow, ProfileRow
 from tui.core.dataclass import dataclass
 from tui.core.errors import ConfigError
 from tui.core.formatting import plural, tokens
@@ -325,6 +325,7 @@ def _task_file(name: str, row: TaskFileRow, width: int) -> Sequence[Part]:
 
 _ROOMY: Final = 48
 """Cells of a row from which more than names and prices are shown."""
+PROFILE_COLUMNS: Final = ("profile", "model", "next prompt")
 MODEL_COLUMNS: Final = ("model", "window", "in/out", "next prompt", "")
 
 
@@ -435,3 +436,66 @@ class ModelsScreen(FilterDialog[str]):
         if words:
             return f"Enter tries {words}: the server decides whether it has that model."
         return "No models known here. Type a model name."
+
+
+class ProfilesScreen(FilterDialog[str]):
+    """Dismissed with the name of a profile, or None."""
+
+    DEFAULT_CSS = """
+    ProfilesScreen.-tall #columns { display: block; }
+    ProfilesScreen.-tall #list { margin: 0 0 1 0; }
+    """
+
+    def __init__(self, rows: Sequence[ProfileRow]) -> None:
+        keys = ("enter", "switch"), ("esc", "back")
+        super().__init__("profile", "Filter", *keys, classes="-table")
+        self._profiles = rows
+        self._shown: list[ProfileRow] = []
+        self.about_rows = 2
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        self.call_after_refresh(self._show_head)
+
+    def _show_head(self) -> None:
+        pairs = zip(PROFILE_COLUMNS, self._cells(self.rows.row_width), strict=True)
+        head = "  ".join(cell(name, cells) for name, cells in pairs if cells)
+        self.put("columns", Content(f"  {head}"))
+
+    def choices(self, words: str) -> Iterable[tuple[str, RowParts]]:
+        self._shown = [row for row in self._profiles if words.casefold() in row.name.casefold()]
+        return [(row.name, partial(self._row, row)) for row in self._shown]
+
+    def _row(self, row: ProfileRow, width: int) -> Sequence[Part]:
+        mark: Part = ("● ", "primary") if row.now else ("  ", "muted")
+        pairs = zip(_profile_cells(row), self._cells(width), strict=True)
+        shown = [(cell(text, cells), look) for (text, look), cells in pairs if cells]
+        return [mark, *(part for each in shown for part in (each, ("  ", "muted")))][:-1]
+
+    def _cells(self, width: int) -> Sequence[int]:
+        """Return the cells of the columns, 0 for one without room: the model goes first."""
+        table = [[cell_len(text) for text, _ in _profile_cells(row)] for row in self._profiles]
+        most = (max(column) for column in zip(*table, strict=True))
+        pairs = zip(most, PROFILE_COLUMNS, strict=True)
+        name, model, price = (max(cells, len(head)) if cells else 0 for cells, head in pairs)
+        name = min(name, max(8, (width - 2) // 2))
+        room = width - 2 - name - (price + 2 if price else 0)
+        return name, model if room >= model + 2 else 0, price
+
+    def first(self) -> int:
+        return next((at for at, row in enumerate(self._shown) if row.now), 0)
+
+    def row_moved(self, index: int) -> None:  # noqa: ARG002 - the cursor is there
+        self._fit()
+
+    def explain(self, words: str, *, listed: bool) -> str:
+        if not listed:
+            return f"No profile {words}."
+        row = self._shown[self.rows.cursor]
+        whose = f"{one_line(row.server)} · {one_line(row.key)}"
+        return "\n".join(filter(None, (whose, "In use." if row.now else row.sends)))
+
+
+def _profile_cells(row: ProfileRow) -> Sequence[Part]:
+    price: Part = (row.next, "accent" if row.now else "text")
+    return [(one_line(row.name), "text"), (one_line(row.model), "muted"), price]

@@ -17,6 +17,7 @@ from textual.widgets.option_list import Option
 from textual.worker import Worker
 
 from tui.app.dialog_data import (
+    OTHER_PROFILE,
     KeySetup,
     PracticeSetup,
     ServerSetup,
@@ -159,6 +160,9 @@ class WelcomeScreen(BaseScreen, Screen[str | None], AnswerPlace):
             ("practice", "Practice model", "offline, without a key", "offline"),
             ("tour", "Take the tour first", "5 minutes, no key needed", "5 minutes"),
         ]
+        if self._question.others:
+            words = "settings and a key of its own", "your profiles"
+            offered.append((OTHER_PROFILE, "Another profile", *words))
         width = _NARROW if self._narrow else _WIDTH
         return [
             Option(_choice(name, short if self._narrow else what, width), id=id_)
@@ -211,7 +215,7 @@ class WelcomeScreen(BaseScreen, Screen[str | None], AnswerPlace):
         self._show_form(chosen)
 
     def _show_form(self, chosen: str) -> None:
-        form = chosen if chosen in _FORMS else "server"
+        form = chosen if chosen in (*_FORMS, OTHER_PROFILE) else "server"
         for name in _FORMS:
             self.query_one(f"#{name}-form").set_class(name == form, "-shown")
         if form == "server":
@@ -227,6 +231,8 @@ class WelcomeScreen(BaseScreen, Screen[str | None], AnswerPlace):
                 self._try(SignInSetup(self._question.sign_in))
             case "practice":
                 self._try(PracticeSetup())
+            case other if other == OTHER_PROFILE:
+                self.dismiss(OTHER_PROFILE)
             case "tour":
                 self._say(step_aside(cast("App[Any]", self.app), "tour"))
             case chosen:
@@ -323,7 +329,7 @@ def _first_field(chosen: str | None) -> str:
     """Return the field that a choice is filled in from; "" if it has none. Any other name is that
     of a server whose address is known."""
     fields = {
-        **dict.fromkeys(("sign-in", "practice", "tour"), ""),
+        **dict.fromkeys(("sign-in", "practice", "tour", OTHER_PROFILE), ""),
         "key": "#key",
         "mine": "#server-key",
         "server": "#base-url",
