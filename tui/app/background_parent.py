@@ -22,17 +22,18 @@ import os
 import select
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from hashlib import sha256
 from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Final
+
+from tui.keeper.peer import handle_of, peer
 
 PROGRAM: Final = (sys.executable, "-P", "-m", "tui.cli.background")
 """A background process, or a parent, as what it finds as its standard input."""
@@ -80,7 +81,6 @@ _RIGHTS: Final = ("Uid", "Gid", "Cap", "NoNewPrivs", "Seccomp")
 _PLACED: Final = ("Groups", "Cpus_", "Mems_")
 """The beginnings of lines in /proc/PID/status that say what a process may do, and where."""
 _PLACES: Final = ("cgroup", "limits", "loginuid", "sessionid", "oom_score_adj", "attr/current")
-_SO_PEERPIDFD: Final = 77
 _IGNORED: Final = frozenset(
     {signal.SIGPIPE, getattr(signal, "SIGXFSZ", signal.SIGPIPE), signal.SIGHUP, signal.SIGUSR1}
 )
@@ -312,34 +312,12 @@ def _load(place: str) -> None:
         getattr(module, function)()
 
 
-def peer(connection: socket.socket) -> tuple[int, int]:
-    """The process at the other end, and its user."""
-    size = struct.calcsize("3i")
-    made = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-    pid, user, _ = struct.unpack("3i", made)
-    return pid, user
-
-
 def _is_at(connection: socket.socket, place: list[str]) -> bool:
     """True if the process at the other end is of the same user, and where the parent is: one behind
     walls gets none that is not. Raises OSError."""
     with handle_of(connection) as runs:
         pid, user = peer(connection)
         return user == os.geteuid() and place_of(str(pid)) == place and runs()
-
-
-@contextmanager
-def handle_of(connection: socket.socket) -> Generator[Callable[[], bool]]:
-    """Yield a function that says if the process at the other end still runs: then its number has
-    been its own all the time. On Linux. Raises OSError."""
-    try:
-        handle = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
-    except OSError:
-        handle = os.pidfd_open(peer(connection)[0])  # before Linux 6.5
-    try:
-        yield lambda: not select.select([handle], [], [], 0)[0]
-    finally:
-        os.close(handle)
 
 
 def _become(connection: socket.socket) -> None:

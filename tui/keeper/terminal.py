@@ -29,6 +29,7 @@ from tui.keeper import folder as names
 from tui.keeper.emulator import Emulator
 from tui.keeper.mark import is_marked
 from tui.keeper.monitor import GRACE_S, Keeper
+from tui.keeper.peer import handle_of, peer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -287,10 +288,9 @@ class TerminalKeeper(Keeper):
         if sys.platform != "linux":
             return True  # the folder is the user's own
         try:
-            size = struct.calcsize("3i")
-            made = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-            pid, user, _ = struct.unpack("3i", made)
-            return user == os.geteuid() and (self._marked or not is_marked(pid))
+            with handle_of(connection) as runs:
+                pid, user = peer(connection)
+                return user == os.geteuid() and (self._marked or not is_marked(pid)) and runs()
         except (OSError, ValueError, IndexError):
             return False
 
