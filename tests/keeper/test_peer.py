@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,7 +23,7 @@ CLIENT = "import socket; s = socket.socket(1); s.connect({!r}); s.recv(1)"
 
 
 @contextmanager
-def connected(folder: Path) -> Iterator[tuple[socket.socket, subprocess.Popen[bytes]]]:
+def connected(folder: Path) -> Generator[tuple[socket.socket, subprocess.Popen[bytes]]]:
     """A connection from another process."""
     path = str(folder / "door")
     with socket.socket(socket.AF_UNIX) as listener:

@@ -33,8 +33,6 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Final
 
-from tui.keeper.peer import handle_of, peer
-
 PROGRAM: Final = (sys.executable, "-P", "-m", "tui.cli.background")
 """A background process, or a parent, as what it finds as its standard input."""
 PARENT: Sequence[str] = PROGRAM
@@ -99,6 +97,8 @@ def fork(folder: Path, streams: Sequence[int]) -> bool:
     """
     if sys.platform != "linux":
         return False
+    from tui.keeper.peer import peer  # noqa: PLC0415 - who only asks for one waits for no more
+
     with suppress(OSError), ExitStack() as stack:
         place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         stack.callback(os.close, place)
@@ -315,6 +315,8 @@ def _load(place: str) -> None:
 def _is_at(connection: socket.socket, place: list[str]) -> bool:
     """True if the process at the other end is of the same user, and where the parent is: one behind
     walls gets none that is not. Raises OSError."""
+    from tui.keeper.peer import handle_of, peer  # noqa: PLC0415 - as above
+
     with handle_of(connection) as runs:
         pid, user = peer(connection)
         return user == os.geteuid() and place_of(str(pid)) == place and runs()
