@@ -70,6 +70,9 @@ class TerminalLink:
         self.modes: Mapping[str, bool] = {}
         self.seen_lines = 0
         """Number of the lines that have left at the top, of which the model knows."""
+        self.dropped = 0
+        """Bytes of the model's input that were never typed: others had the terminal, or a question
+        for a secret had come, before there was room for them."""
         self._folder = folder
         self._held = False
         self._unread = _UNKNOWN if taken_over else ""
@@ -191,6 +194,9 @@ class TerminalLink:
         with suppress(ValueError):  # what is no screen leaves the last one
             self.screen = TerminalScreen.of_json(seen)
         self.program = string_of(seen.get("program"))
+        dropped = seen.get("dropped", 0)
+        if isinstance(dropped, int) and dropped > self.dropped:
+            self.dropped, self._unread = dropped, _UNKNOWN
         modes = object_of(seen.get("modes"))
         self.modes = {name: bool(value) for name, value in modes.items()}
 
