@@ -17,7 +17,7 @@ from rich.color import Color, ColorParseError, ColorType
 from rich.color_triplet import ColorTriplet
 from rich.segment import Segment
 from rich.style import Style
-from textual import events
+from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.geometry import Offset, Region, Size
 from textual.message import Message
@@ -107,6 +107,13 @@ class TerminalView(ScrollView, can_focus=True):
     class NowAsked(Message):
         """The person returns to the screen as it is now."""
 
+    @dataclass
+    class Pointed(Message):
+        """The person uses the mouse at a cell of the screen while their keys go to it."""
+
+        event: events.MouseEvent
+        place: Offset
+
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self.picture = EMPTY
@@ -149,6 +156,7 @@ class TerminalView(ScrollView, can_focus=True):
         """Show whether the person's keys go to the terminal."""
         self.typing = typing
         self.following |= typing
+        self.release_mouse()
         self._forget()
         self._keep_in_sight()
 
@@ -296,15 +304,46 @@ class TerminalView(ScrollView, can_focus=True):
         self.following = True
         self.post_message(self.NowAsked())
 
+    # The mouse
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        if self._point(event):
+            self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        self._point(event)
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        if self._point(event):
+            self.release_mouse()
+
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        event.stop()
-        event.prevent_default()
-        self.action_rows(-_WHEEL_ROWS)
+        if not self._point(event):
+            self.action_rows(-_WHEEL_ROWS)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        if not self._point(event):
+            self.action_rows(_WHEEL_ROWS)
+
+    @on(events.MouseScrollLeft)
+    @on(events.MouseScrollRight)
+    def _scroll_sideways(self, event: events.MouseEvent) -> None:
+        self._point(event)
+
+    def _point(self, event: events.MouseEvent) -> bool:
+        """Say where the mouse is used while the person types here; a button that is held leads it
+        to the edge. False while they don't."""
         event.stop()
         event.prevent_default()
-        self.action_rows(_WHEEL_ROWS)
+        if not self.typing:
+            return False
+        picture = self.picture
+        x, y = event.offset + self.scroll_offset
+        y -= len(picture.recent)
+        place = Offset(min(max(x, 0), picture.cols - 1), min(max(y, 0), picture.rows - 1))
+        if place == (x, y) or self.app.mouse_captured is self:  # pyright: ignore[reportUnknownMemberType]
+            self.post_message(self.Pointed(event, place))
+        return True
 
 
 def _row(picture: TerminalScreen, row: int) -> Sequence[ScreenRun]:
