@@ -4,7 +4,8 @@ It reads what the command writes only as fast as it can emulate it, so a flood w
 any terminal. It records all of it, as asciicast (version 2), up to the limit of its file. Through
 a socket in the folder the program asks for the screen and hands over input: a line of JSON each,
 `{"do": …, "id": …}`, with `bytes` of input behind it where it has some; each gets a line as its
-answer, and `{"changed": …}` comes in between to whoever follows.
+answer, with a line for each of its `rows` behind it, and `{"changed": …}` comes in between to
+whoever follows.
 
 Nobody but a program of this user's that no agent started may use the socket (`tui.keeper.mark`).
 """
@@ -349,11 +350,13 @@ class TerminalKeeper(Keeper):
         client.received[end + 1 : end + 1 + size] = bytes(size)
         del client.received[: end + 1 + size]
         try:
-            answer = self._do(client, asked, given)
+            answer: dict[str, Any] = self._do(client, asked, given)
         except (OSError, ValueError, TypeError, KeyError, struct.error) as error:
             answer = {"error": str(error)}
         given[:] = bytes(len(given))
-        self._send(client, json.dumps({"id": asked.get("id"), **answer}).encode() + b"\n")
+        rows: list[object] = answer["screen"].pop("lines") if "screen" in answer else []
+        head: object = {"id": asked.get("id"), **answer, "rows": len(rows)}
+        self._send(client, b"".join(json.dumps(one).encode() + b"\n" for one in [head, *rows]))
         return True
 
     def _do(self, client: _Client, asked: dict[str, Any], given: bytearray) -> dict[str, Any]:
