@@ -44,6 +44,20 @@ def rows(app: HoldfastApp) -> list[str]:
     return [view.render_line(y).text.rstrip() for y in range(view.size.height)]
 
 
+async def test_a_wide_row_is_drawn_as_far_as_it_is_in_sight(tmp_path: Path) -> None:
+    cells = [ScreenRun(chr(65 + n % 26), f"{n:06x}", "", "") for n in range(500)]
+    whole = "".join(cell.text for cell in cells)
+    terminal = FakeTerminal(screen_of(cells, rows=24, cols=500))
+    async with watched(tmp_path, terminal) as (app, pilot, _, _world):
+        assert isinstance(app.screen, TerminalWatchScreen)
+        view = app.screen.view
+        await until(pilot, lambda: rows(app)[0] == whole[: view.size.width])
+        await pilot.press("right", "right")
+        await until(pilot, lambda: rows(app)[0] == whole[16 : view.size.width + 16])
+        await pilot.press("h")
+        await until(pilot, lambda: rows(app)[0] == whole[8 : view.size.width + 8])
+
+
 @asynccontextmanager
 async def watched(
     tmp_path: Path, terminal: FakeTerminal, size: tuple[int, int] = (100, 30)

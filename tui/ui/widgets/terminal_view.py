@@ -139,8 +139,7 @@ class TerminalView(ScrollView, can_focus=True):
         )
         if sizes[0] != sizes[1]:
             self._forget()
-            wide = picture.cols > self.outer_size.width > 0
-            self.styles.overflow_x = "auto" if wide else "hidden"
+            self._let_scroll_sideways()
             self.virtual_size = Size(picture.cols, past + picture.rows)
         else:
             self._repaint(before)
@@ -194,7 +193,8 @@ class TerminalView(ScrollView, can_focus=True):
             del self._waiting[index]
             if top <= index < top + height:
                 self._strips[index] = self._drawn(index)
-                room -= 1 + len(_row(self.picture, index - len(self.picture.recent)))
+                row = _row(self.picture, index - len(self.picture.recent))
+                room -= 1 + min(len(row), self._right)
                 self.refresh(Region(0, index - top, width, 1))
             else:
                 self._strips.pop(index, None)
@@ -223,7 +223,12 @@ class TerminalView(ScrollView, can_focus=True):
             origin = self.content_region.offset - self.scroll_offset
             self.app.cursor_position = origin + Offset(column, past + row)  # pyright: ignore[reportUnknownMemberType]
 
+    def _let_scroll_sideways(self) -> None:
+        wide = self.picture.cols > self.outer_size.width > 0
+        self.styles.overflow_x = "auto" if wide else "hidden"
+
     def on_resize(self) -> None:
+        self._let_scroll_sideways()
         self._forget()
         self.call_after_refresh(self._keep_in_sight)
         self.post_message(self.RoomChanged())
@@ -260,17 +265,28 @@ class TerminalView(ScrollView, can_focus=True):
             return Strip([Segment(clean(picture.recent[index]).replace("\n", " "), past)])
         if row >= picture.rows:
             return Strip([])
-        segments = [
-            Segment(
-                clean(run.text).replace("\n", " "),
-                screen + run_style(run.color, run.background, run.style),
-            )
-            for run in _row(picture, row)
-        ]
+        segments = list[Segment]()
+        room = self._right
+        for run in _row(picture, row):
+            text = clean(run.text).replace("\n", " ")
+            style = screen + run_style(run.color, run.background, run.style)
+            segments.append(Segment(text, style))
+            if (room := room - cell_len(text)) <= 0:
+                break
         strip = Strip(segments).extend_cell_length(picture.cols, screen)
         if picture.cursor_shown and picture.cursor[0] == row:
             strip = _marked(strip, picture.cursor[1], _CURSOR if self.typing else _CURSOR_AWAY)
         return strip
+
+    @property
+    def _right(self) -> int:
+        """The columns up to the right edge of what is in sight: only those are drawn."""
+        return self.scroll_offset.x + self._room.width
+
+    def watch_scroll_x(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_x(old_value, new_value)
+        if round(new_value) > round(old_value):
+            self._forget()
 
     @property
     def _top(self) -> int:
