@@ -467,11 +467,11 @@ async def test_lines_that_left_the_screen_are_shown_once(agent_of: Ends) -> None
 
 
 async def test_a_program_that_shows_nothing_of_its_input_is_waited_for(agent_of: Ends) -> None:
-    busy = "stty -echo -icanon; echo ready; read -r x; sleep 0.6; echo got $x; read -r y"
+    busy = "stty -echo -icanon; echo ready; read -r x; sleep 0.4; echo got $x; read -r y"
     agent = agent_of(
         start(f"sh -c '{busy}'", until=["ready"]),
-        send("a", "enter", rest=0.2),
-        send("", "up", rest=0.2),
+        send("a", "enter", rest=0.1),
+        send("", "up", rest=0.1),
         approver=Person([YES, YES, YES]),
     )
     await events_of(agent, "go")

@@ -137,11 +137,12 @@ async def test_input_that_waits_for_room_goes_to_the_programs_it_was_judged_for(
 
 async def test_input_that_waits_for_room_reaches_no_program_that_comes_later(desk: Desk) -> None:
     """Which nobody was asked about."""
-    link = await desk.start("echo ready; sleep 0.5; exec cat >into")
+    link = await desk.start("echo ready; while [ ! -e go ]; do :; done; exec cat >into")
     await desk.shown(link, lambda one: "ready" in one.screen.text)
     await link.judged("a")
     lines = b"".join(b"%05d%s\r" % (n, b"y" * 58) for n in range(600))
     assert await link.type(lines, "model", call_id="a") == ""
+    (desk.root / "go").touch()
     await desk.shown(link, lambda one: one.program == "cat")
     await link.judged("b")
     assert await link.type(b"new\r", "model", call_id="b") == "changed"
