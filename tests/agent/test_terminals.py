@@ -125,10 +125,10 @@ async def test_without_walls_each_input_asks_and_shows_what_is_typed(agent_of: E
     await events_of(agent, "go")
     (begun, one, two) = (asked for asked, _ in person.asked)
     assert (begun.command, begun.preview) == (CAT, CAT)
-    assert one.preview == f"Into job-1 (sh): {CAT}\n\none⏎"
+    assert one.preview == f"Into job-1 (sh > cat): {CAT}\n\none⏎"
     assert two.preview.endswith("two⏎")
     _, typed, refused, closed = results(agent)
-    assert "one\none\n[job-1 · running sh]" in typed
+    assert "one\none\n[job-1 · running sh > cat]" in typed
     assert refused == "Declined by the user; it didn't run. Reason: not now"
     assert "two" not in closed
 
@@ -166,7 +166,9 @@ async def test_a_yes_for_the_session_reaches_no_terminal_of_the_same_name(
         approver=(asked := Person([YES, Answer("no")])),
     )  # fmt: skip
     await events_of(other, "go")
-    assert [one.preview.partition(":")[0] for one, _ in asked.asked][1:] == ["Into job-1 (sh)"]
+    assert [one.preview.partition(":")[0] for one, _ in asked.asked][1:] == [
+        "Into job-1 (sh > cat)"
+    ]
     await other.close()
 
 
@@ -243,11 +245,27 @@ async def test_a_line_that_keys_have_edited_asks_where_a_rule_may_forbid_it(agen
     await events_of(agent, "go")
     why = (
         "Can't tell whether the rule run_command(git push*) forbids this: "
-        "keys or earlier input change the line"
+        "keys, earlier input or its length change the line"
     )
     asked = person.asked[2:]
     assert [one.reason.partition(", so")[0] for _, one in asked] == [why, why]
     assert all(one.once for _, one in asked)
+
+
+async def test_a_line_that_the_terminal_may_cut_asks_where_a_rule_may_forbid_it(
+    agent_of: Ends,
+) -> None:
+    policy = Policy.of(deny=["run_command(git push)"])
+    person = Person([YES, Answer("session"), Answer("no")])
+    agent = agent_of(
+        start("sh -c 'echo ready; exec sh'", until=["ready"]),
+        send("true", "enter"),
+        send(f"echo {'x' * 4087} >>out", "enter"),  # of which a shell may get less
+        approver=person,
+        policy=policy,
+    )
+    await events_of(agent, "go")
+    assert person.asked[-1][1].reason.startswith("Can't tell whether the rule run_command(git push")
 
 
 async def test_a_yes_for_the_session_covers_no_line_that_keys_have_edited(agent_of: Ends) -> None:
@@ -261,7 +279,7 @@ async def test_a_yes_for_the_session_covers_no_line_that_keys_have_edited(agent_
     await events_of(agent, "go")
     assert (
         person.asked[2][1].reason
-        == "Keys or earlier input change the line, so only the shell knows it."
+        == "Keys, earlier input or its length change the line, so only the shell knows it."
     )
 
 
@@ -423,6 +441,52 @@ async def test_while_the_person_has_the_keyboard_the_model_waits(agent_of: Ends)
     assert await job.terminal.type(b"mine\r", "person") == ""
     await job.terminal.hold(held=False)
     assert job.terminal.typed
+
+
+async def test_the_program_that_reads_is_named_with_the_one_that_started_it(agent_of: Ends) -> None:
+    """As a pager's for `psql`, or the `sudo` of a script that asks for a secret."""
+    script = (
+        "import subprocess; subprocess.run(['sh', '-c', 'read -r x; stty -echo; read -r y; :'])"
+    )
+    person = Person([YES, YES], secret=SECRET)
+    agent = agent_of(start(f'python3 -c "{script}"'), send("a", "enter"), approver=person)
+    await events_of(agent, "go")
+    assert "[job-1 · running python3 > sh" in results(agent)[0]
+    assert person.secrets[0].asker.startswith("python3 > sh reads it.")
+
+
+async def test_lines_that_left_the_screen_are_shown_once(agent_of: Ends) -> None:
+    person = Person([YES, YES])
+    agent = agent_of(
+        start("sh -c 'seq 5; read x; seq 6 9'", rows=4), send("", "enter"), approver=person
+    )
+    await events_of(agent, "go")
+    begun, ended = results(agent)
+    assert begun.startswith("[2 lines scrolled by]\n1\n2\n[screen")
+    assert ended.startswith("[5 lines scrolled by]\n3\n4\n5\n\n6\n[screen")
+
+
+async def test_a_program_that_shows_nothing_of_its_input_is_waited_for(agent_of: Ends) -> None:
+    busy = "stty -echo -icanon; echo ready; read -r x; sleep 0.4; echo got $x; read -r y"
+    agent = agent_of(
+        start(f"sh -c '{busy}'", until=["ready"]),
+        send("a", "enter", rest=0.1),
+        send("", "up", rest=0.1),
+        approver=Person([YES, YES, YES]),
+    )
+    await events_of(agent, "go")
+    _, answered, silent = results(agent)
+    assert "got a" in answered
+    assert "running sh]" in answered
+    assert "running sh · nothing has changed on the screen since you typed]" in silent
+
+
+async def test_a_program_that_has_drawn_nothing_yet_is_still_starting(agent_of: Ends) -> None:
+    """As `mc`, which asks the terminal first."""
+    slow = r"printf \\033[?1049h; sleep 0.8; echo drawn; read x"
+    agent = agent_of(start(f"sh -c '{slow}'", rest=0.2), approver=Person([YES]))
+    await events_of(agent, "go")
+    assert "drawn" in results(agent)[0]
 
 
 async def test_its_end_is_recorded_with_the_last_screen(agent_of: Ends) -> None:

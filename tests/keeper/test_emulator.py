@@ -93,6 +93,15 @@ def test_questions_to_the_terminal_are_answered(asked: str, answer: str) -> None
     assert Emulator(4, 10).feed(asked) == answer
 
 
+def test_what_of_the_mouse_a_program_asks_for_is_known() -> None:
+    """As vim does with `set mouse=a`."""
+    emulator = emulated("\x1b[?1006;1000h\x1b[?1002h")
+    asked = {name for name, on in emulator.data()["modes"].items() if on}
+    assert asked == {"mouse_clicks", "mouse_drags", "mouse_sgr"}
+    emulator.feed("\x1b[?1006;1000;1002l")
+    assert not any(emulator.data()["modes"].values())
+
+
 def test_colours_and_styles_by_name() -> None:
     ((first, second, third),) = screen("\x1b[1;33ma\x1b[0;38:2::1:2:3;4:3mb\x1b[0mc").lines[:1]
     assert (first.text, first.color, first.style) == ("a", "yellow", "b")

@@ -109,6 +109,53 @@ async def test_a_secret_is_refused_where_it_is_written(desk: Desk) -> None:
     assert await link.type(b"late", "secret") == "ended"
 
 
+READS = """
+import os, termios
+settings = termios.tcgetattr(0)
+settings[3] &= ~(termios.ICANON | termios.ECHO)
+termios.tcsetattr(0, termios.TCSANOW, settings)
+print("ready", flush=True)
+got = b""
+while len(got) < 30_000:
+    got += os.read(0, 4096)
+print("all", len(got), flush=True)
+os.read(0, 1)
+"""
+
+
+async def test_input_that_waits_for_room_goes_to_the_programs_it_was_judged_for(
+    desk: Desk,
+) -> None:
+    (desk.root / "reads.py").write_text(READS)
+    link = await desk.start(f"{sys.executable} reads.py")
+    await desk.shown(link, lambda one: "ready" in one.screen.text)
+    await link.judged("a")
+    assert await link.type(b"x" * 30_000, "model", call_id="a") == ""
+    await desk.shown(link, lambda one: "all 30000" in one.screen.text)
+    assert link.dropped == 0
+
+
+async def test_input_that_waits_for_room_reaches_no_program_that_comes_later(desk: Desk) -> None:
+    """Which nobody was asked about."""
+    link = await desk.start("echo ready; while [ ! -e go ]; do :; done; exec cat >into")
+    await desk.shown(link, lambda one: "ready" in one.screen.text)
+    await link.judged("a")
+    lines = b"".join(b"%05d%s\r" % (n, b"y" * 58) for n in range(600))
+    assert await link.type(lines, "model", call_id="a") == ""
+    (desk.root / "go").touch()
+    await desk.shown(link, lambda one: one.program == "cat")
+    await link.judged("b")
+    assert await link.type(b"new\r", "model", call_id="b") == "changed"
+    await desk.shown(link, lambda one: one.dropped > 20_000)
+    assert link.in_line
+    await link.judged("c")
+    assert await link.type(b"again\r", "model", call_id="c") == ""
+    await desk.shown(link, lambda one: "again" in (desk.root / "into").read_text())
+    got = (desk.root / "into").read_text()
+    assert len(got) < 20_000  # what the system itself had taken before
+    assert "new" not in got
+
+
 async def test_a_line_that_others_may_have_begun_is_known_to_be_unsure(desk: Desk) -> None:
     link = await desk.start("cat")
     assert not link.in_line

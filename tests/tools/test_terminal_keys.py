@@ -38,6 +38,7 @@ def test_only_several_lines_are_pasted() -> None:
     assert text_code("a\nb", bracketed_paste=True) == "\x1b[200~a\rb\x1b[201~"
     assert text_code("a\nb", bracketed_paste=False) == "a\rb"
     assert text_code("a\n", bracketed_paste=True) == "a\r"
+    assert text_code("a\nb\n\n", bracketed_paste=True) == "\x1b[200~a\rb\x1b[201~\r\r"
     with pytest.raises(ToolError, match="control character"):
         text_code("a\x1b[201~", bracketed_paste=True)
 

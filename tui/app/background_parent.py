@@ -22,12 +22,11 @@ import os
 import select
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from hashlib import sha256
 from importlib import import_module
 from importlib.machinery import PathFinder
@@ -80,7 +79,6 @@ _RIGHTS: Final = ("Uid", "Gid", "Cap", "NoNewPrivs", "Seccomp")
 _PLACED: Final = ("Groups", "Cpus_", "Mems_")
 """The beginnings of lines in /proc/PID/status that say what a process may do, and where."""
 _PLACES: Final = ("cgroup", "limits", "loginuid", "sessionid", "oom_score_adj", "attr/current")
-_SO_PEERPIDFD: Final = 77
 _IGNORED: Final = frozenset(
     {signal.SIGPIPE, getattr(signal, "SIGXFSZ", signal.SIGPIPE), signal.SIGHUP, signal.SIGUSR1}
 )
@@ -99,6 +97,8 @@ def fork(folder: Path, streams: Sequence[int]) -> bool:
     """
     if sys.platform != "linux":
         return False
+    from tui.keeper.peer import peer  # noqa: PLC0415 - who only asks for one waits for no more
+
     with suppress(OSError), ExitStack() as stack:
         place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         stack.callback(os.close, place)
@@ -312,34 +312,14 @@ def _load(place: str) -> None:
         getattr(module, function)()
 
 
-def peer(connection: socket.socket) -> tuple[int, int]:
-    """The process at the other end, and its user."""
-    size = struct.calcsize("3i")
-    made = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-    pid, user, _ = struct.unpack("3i", made)
-    return pid, user
-
-
 def _is_at(connection: socket.socket, place: list[str]) -> bool:
     """True if the process at the other end is of the same user, and where the parent is: one behind
     walls gets none that is not. Raises OSError."""
+    from tui.keeper.peer import handle_of, peer  # noqa: PLC0415 - as above
+
     with handle_of(connection) as runs:
         pid, user = peer(connection)
         return user == os.geteuid() and place_of(str(pid)) == place and runs()
-
-
-@contextmanager
-def handle_of(connection: socket.socket) -> Generator[Callable[[], bool]]:
-    """Yield a function that says if the process at the other end still runs: then its number has
-    been its own all the time. On Linux. Raises OSError."""
-    try:
-        handle = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
-    except OSError:
-        handle = os.pidfd_open(peer(connection)[0])  # before Linux 6.5
-    try:
-        yield lambda: not select.select([handle], [], [], 0)[0]
-    finally:
-        os.close(handle)
 
 
 def _become(connection: socket.socket) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final, TypeAlias
+
 import msgspec
 
 from tui.core.dataclass import dataclass
@@ -18,6 +20,12 @@ class ScreenRun(msgspec.Struct, frozen=True, array_like=True, gc=False):
     style: str = ""
 
 
+Row: TypeAlias = tuple[ScreenRun, ...]
+
+row_of_json: Final = msgspec.json.Decoder(Row).decode
+"""Returns a row that a keeper wrote. Raises ValueError for what is none."""
+
+
 @dataclass(frozen=True, slots=True)
 class TerminalScreen:
     """A screen of `rows` × `cols` cells.
@@ -32,7 +40,7 @@ class TerminalScreen:
 
     rows: int
     cols: int
-    lines: tuple[tuple[ScreenRun, ...], ...] = ()
+    lines: tuple[Row, ...] = ()
     cursor: tuple[int, int] = (0, 0)
     cursor_shown: bool = True
     title: str = ""

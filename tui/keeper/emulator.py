@@ -47,6 +47,8 @@ _ALTERNATE = frozenset({47, 1047, 1049})
 _PASTE, _APPLICATION_CURSOR, _SAVES_CURSOR = 2004, 1, 1048
 _PASSED = "@ABCDEFGHJKLMPXadefghlmr`"
 """Ends of control sequences that pyte handles as a terminal does."""
+_MOUSE = {"mouse_clicks": 1000, "mouse_drags": 1002, "mouse_moves": 1003, "mouse_sgr": 1006}
+"""What of the mouse a program asks for, and in which form."""
 _COLOURS = {10: "ffff/ffff/ffff", 11: "0000/0000/0000", 12: "ffff/ffff/ffff"}
 """What is said about the colors: light on dark."""
 
@@ -222,6 +224,7 @@ class Emulator:
             "modes": {
                 "bracketed_paste": self.bracketed_paste,
                 "application_cursor": self.application_cursor,
+                **{name: number in self.modes for name, number in _MOUSE.items()},
             },
         }
 
@@ -421,7 +424,7 @@ class Emulator:
 
 
 _PASSED_MODES = frozenset({5, 6, 7, 25})
-_KNOWN_MODES = frozenset({1, *_PASSED_MODES, _PASTE, *_ALTERNATE})
+_KNOWN_MODES = frozenset({1, *_PASSED_MODES, _PASTE, *_ALTERNATE, *_MOUSE.values()})
 _LINE_DRAWING = {number: VT100_MAP[number] for number in range(0x5F, 0x7F)}
 _NAMES = {"brown": "yellow", "brightbrown": "brightyellow", "bfightmagenta": "brightmagenta"}
 """Colors as the field names them; the last is a slip of the library."""

@@ -4,7 +4,8 @@ It reads what the command writes only as fast as it can emulate it, so a flood w
 any terminal. It records all of it, as asciicast (version 2), up to the limit of its file. Through
 a socket in the folder the program asks for the screen and hands over input: a line of JSON each,
 `{"do": …, "id": …}`, with `bytes` of input behind it where it has some; each gets a line as its
-answer, and `{"changed": …}` comes in between to whoever follows.
+answer, with a line for each of its `rows` behind it, and `{"changed": …}` comes in between to
+whoever follows.
 
 Nobody but a program of this user's that no agent started may use the socket (`tui.keeper.mark`).
 """
@@ -29,6 +30,7 @@ from tui.keeper import folder as names
 from tui.keeper.emulator import Emulator
 from tui.keeper.mark import is_marked
 from tui.keeper.monitor import GRACE_S, Keeper
+from tui.keeper.peer import handle_of, peer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,6 +93,13 @@ class TerminalKeeper(Keeper):
         self._clients: dict[int, _Client] = {}
         self._input = bytearray()
         self._input_by = ""
+        self._input_for: str | None = None
+        """The mark of the programs that the waiting input was judged for: it reaches no others."""
+        self._waits_for_them = False
+        """True while others have the terminal than those."""
+        self._dropped = 0
+        """Bytes of the model's input that nothing has got."""
+        self._check_at = 0.0
         self._pushed: tuple[int, bool, str] = (-1, False, "")
         self._push_at = 0.0
         self._left_out = 0
@@ -210,11 +219,14 @@ class TerminalKeeper(Keeper):
             return False
 
     def _foreground(self) -> str:
-        """The name of the program that has the terminal; "" where it isn't known."""
+        """The name of the program that has the terminal, and of the one that it has started last
+        and waits for, such as `psql > less`; "" where it isn't known."""
         try:
-            process = os.tcgetpgrp(self._pipe)
-            with open(f"/proc/{process}/comm", encoding="utf-8", errors="replace") as comm:  # noqa: PTH123 - as above
-                return comm.read().strip()
+            group = process = os.tcgetpgrp(self._pipe)
+            name = _name_of(process)
+            while child := _last_child(process, group):
+                process = child
+            return name if process == group else f"{name} > {_name_of(process)}"
         except OSError:
             return ""
 
@@ -242,6 +254,10 @@ class TerminalKeeper(Keeper):
 
     def _patience(self) -> float | None:
         patience = super()._patience()
+        if self._waits_for_them:
+            if time.monotonic() >= self._check_at:
+                self._check_input()
+            patience = _LOOK_S if patience is None else min(_LOOK_S, patience)
         if any(client.follows for client in self._clients.values()):
             now = time.monotonic()
             if self._changed() and now >= self._push_at:
@@ -287,10 +303,9 @@ class TerminalKeeper(Keeper):
         if sys.platform != "linux":
             return True  # the folder is the user's own
         try:
-            size = struct.calcsize("3i")
-            made = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-            pid, user, _ = struct.unpack("3i", made)
-            return user == os.geteuid() and (self._marked or not is_marked(pid))
+            with handle_of(connection) as runs:
+                pid, user = peer(connection)
+                return user == os.geteuid() and (self._marked or not is_marked(pid)) and runs()
         except (OSError, ValueError, IndexError):
             return False
 
@@ -335,11 +350,13 @@ class TerminalKeeper(Keeper):
         client.received[end + 1 : end + 1 + size] = bytes(size)
         del client.received[: end + 1 + size]
         try:
-            answer = self._do(client, asked, given)
+            answer: dict[str, Any] = self._do(client, asked, given)
         except (OSError, ValueError, TypeError, KeyError, struct.error) as error:
             answer = {"error": str(error)}
         given[:] = bytes(len(given))
-        self._send(client, json.dumps({"id": asked.get("id"), **answer}).encode() + b"\n")
+        rows: list[object] = answer["screen"].pop("lines") if "screen" in answer else []
+        head: object = {"id": asked.get("id"), **answer, "rows": len(rows)}
+        self._send(client, b"".join(json.dumps(one).encode() + b"\n" for one in [head, *rows]))
         return True
 
     def _do(self, client: _Client, asked: dict[str, Any], given: bytearray) -> dict[str, Any]:
@@ -370,44 +387,75 @@ class TerminalKeeper(Keeper):
         return {}
 
     def _seen(self, since: int | None) -> dict[str, Any]:
-        more = {"secret": self._is_secret, "program": self._foreground()}
+        more = {
+            "secret": self._is_secret,
+            "program": self._foreground(),
+            "dropped": self._dropped,
+        }
         return {"screen": self._emulator.data(since) | more}
 
     def _type(self, data: bytearray, by: str, mark: str | None) -> str:
         """Write input, for the programs of that mark if there is one; return why it was refused.
         Here is the one place where the terminal's state is known at that moment."""
-        if self._eof:
-            return "ended"
-        if by == "model":
-            if mark is not None and mark != self._programs()[1]:
-                return "changed"
-            if self._is_secret:
-                if not self._interrupts(data):
-                    return "secret"
-                by = _BREAKS
-            self._record("i", data.decode("utf-8", "replace"))
-        elif by == "secret" and not self._is_secret:
-            return "over"
+        if refused := self._refusal(data, by, mark):
+            return refused
+        if by == "model" and self._interrupts(data):
+            by = _BREAKS
+        if by == _BREAKS or self._waits_for_them:
+            self._drop_input()
         if len(self._input) + len(data) > _INPUT_BYTES:
             return "full"
         if not self._input:
-            self._input_by = by
-        elif self._input_by != by:
+            self._input_by, self._input_for = by, mark
+        elif (self._input_by, self._input_for) != (by, mark):
             return "full"
+        if by in {"model", _BREAKS}:
+            self._record("i", data.decode("utf-8", "replace"))
         self._input += data
         self._write_input()
         return ""
 
+    def _refusal(self, data: bytearray, by: str, mark: str | None) -> str:
+        if self._eof:
+            return "ended"
+        if by == "secret" and not self._is_secret:
+            return "over"
+        if by != "model":
+            return ""
+        if mark is not None and mark != self._programs()[1]:
+            return "changed"
+        if self._interrupts(data):
+            return ""
+        if self._waits_for_them:  # a part of a line may be with what ran before
+            self._drop_input()
+            return "changed"
+        return "secret" if self._is_secret else ""
+
+    def _drop_input(self) -> None:
+        self._dropped += len(self._input) * (self._input_by == "model")
+        self._input[:] = bytes(len(self._input))
+        self._input.clear()
+        self._waits_for_them = False
+
+    def _check_input(self) -> None:
+        """Write what waits, once the programs that it was judged for have the terminal."""
+        if self._input_by == "model" and self._is_secret:
+            self._drop_input()  # it was meant for what ran before
+        others = self._input_for is not None and self._input_for != self._programs()[1]
+        self._waits_for_them, self._check_at = others, time.monotonic() + _LOOK_S
+        if others:
+            self._poll.modify(self._pipe, select.POLLIN)
+        else:
+            self._write_input()
+
     def _write_input(self) -> None:
-        if self._input and self._input_by == "model" and self._is_secret:
-            self._input.clear()  # it was meant for what ran before
         while self._input:
             try:
                 count = os.write(self._pipe, memoryview(self._input)[:_READ])
             except BlockingIOError:
                 break
             except OSError:
-                self._input.clear()
+                self._drop_input()
                 break
             self._input[:count] = bytes(count)
             del self._input[:count]
@@ -430,8 +478,8 @@ class TerminalKeeper(Keeper):
         )
 
     def _take(self) -> None:
-        if self._input:
-            self._write_input()
+        if self._input and not self._waits_for_them and select.select([], [self._pipe], [], 0)[1]:
+            self._check_input()
         self._take_some()
 
     def _take_some(self) -> bool:
@@ -506,6 +554,24 @@ class TerminalKeeper(Keeper):
             file = os.open(names.SCREEN, flags, 0o600, dir_fd=self._folder)
             with os.fdopen(file, "wb") as out:
                 out.write(data)
+
+
+def _name_of(process: int) -> str:
+    with open(f"/proc/{process}/comm", encoding="utf-8", errors="replace") as comm:  # noqa: PTH123 - pathlib is slow to load
+        return comm.read().strip()
+
+
+def _last_child(process: int, group: int) -> int:
+    """The newest child of a process that is in that group; 0 if there is none."""
+    with suppress(OSError):
+        with open(f"/proc/{process}/task/{process}/children", "rb") as file:  # noqa: PTH123 - as above
+            children = [*map(int, file.read().split())]
+        for child in reversed(children):
+            with suppress(OSError), open(f"/proc/{child}/stat", "rb") as stat:  # noqa: PTH123 - as above
+                state, _, its_group = stat.read().rpartition(b")")[2].split()[:3]
+                if int(its_group) == group and state not in b"ZX":
+                    return child
+    return 0
 
 
 def _set_size(terminal: int, rows: int, cols: int) -> None:

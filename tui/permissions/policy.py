@@ -71,7 +71,7 @@ _READING_TOOLS = frozenset({"read_file", "grep_search", "edit_file", "apply_patc
 """Tools that show the content of an existing file, in part at least where something fails."""
 _SHOWN_CHARS = 60
 _IN_SESSION = "You allowed this for this session."
-_EDITED = "keys or earlier input change the line, so only the shell knows it"
+_EDITED = "keys, earlier input or its length change the line, so only the shell knows it"
 _COMMAND_TOOLS = ("terminal", COMMANDS)
 _HAS: Mapping[Level, str] = {
     Level.READ_ONLY: "reads files",

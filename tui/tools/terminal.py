@@ -26,9 +26,13 @@ _SECRET_S: Final = 0.2
 _SHOWN_EVERY_S: Final = 0.15
 _INTERRUPT: Final = "\x03"
 _STARTING_S: Final = 2.0
+_ANSWERING_S: Final = 1.0
+"""Seconds that a program has to show something of its input, before its screen counts."""
 _ASKED_AGAIN: Final = 5
 """Times that the person is asked for a secret in one call."""
 
+_NOTHING_SHOWN: Final = "nothing has changed on the screen since you typed"
+_DROPPED: Final = "another program had the terminal before there was room for them"
 _WAITS: Final = "waits for a secret that the user hasn't given; ctrl+c ends the question"
 
 End = Literal["", "ended", "secret", "found", "rest", "time"]
@@ -190,6 +194,9 @@ class _TerminalCall:
     before: dict[str, int] = field(default_factory=dict[str, int])
     """How often each of the texts to wait for was seen before."""
     lines: int = 0
+    typed_at: int = -1
+    """The version of the screen at which something was typed; -1 if nothing was."""
+    dropped: int = 0
     secrets: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     """What the person was asked for, and whether they answered; never what."""
     _news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -209,7 +216,7 @@ class _TerminalCall:
     async def sent(self) -> ToolOutput:
         """Type, then wait."""
         screen = await self.terminal.refresh()
-        self.lines = screen.gone
+        self.lines, self.dropped = screen.gone, self.terminal.dropped
         self.before = {text: _times(screen.text, text) for text in self.params.until}
         data = input_of(self.params, self.terminal)
         if not data:
@@ -219,6 +226,7 @@ class _TerminalCall:
             return await self.settled(_REFUSED["secret"])
         if refused:
             return await self.output(_REFUSED.get(refused, refused), error=True)
+        self.typed_at = screen.version
         return await self.settled(asks=data != _INTERRUPT)
 
     async def settled(self, note: str = "", *, asks: bool = True) -> ToolOutput:
@@ -251,7 +259,10 @@ class _TerminalCall:
         ended = terminal.ended or job.ended
         state = job.state() if ended else state
         late = f"not yet after {self.params.timeout:g} s" if end == "time" else ""
-        words = [job.id, state, *filter(None, [late, note])]
+        same = "" if ended or screen.version != self.typed_at else _NOTHING_SHOWN
+        lost = terminal.dropped - self.dropped if self.typed_at >= 0 else 0
+        dropped = f"the last {lost} bytes were not typed: {_DROPPED}" if lost else ""
+        words = [job.id, state, *filter(None, [late, same, dropped, note])]
         if screen.secret and not ended:
             words.insert(2, _WAITS)
         if ended and job.output_note:
@@ -311,10 +322,12 @@ class _TerminalCall:
 
     @property
     def _rest(self) -> float:
-        """The seconds without a change that end the wait: a program that has shown nothing yet is
-        still starting."""
-        rest = self.params.rest
-        return rest if self.terminal.screen.version else max(rest, _STARTING_S)
+        """The seconds without a change that end the wait: a program whose screen is empty is still
+        starting, and one that has shown nothing of its input may be busy."""
+        rest, screen = self.params.rest, self.terminal.screen
+        if self.params.action == "start" and not screen.text:
+            return max(rest, _STARTING_S)
+        return max(rest, _ANSWERING_S) if rest and screen.version == self.typed_at else rest
 
     async def _news_or(self, seconds: float) -> None:
         """Wait for a change, at most so long."""
@@ -410,7 +423,7 @@ def _scrolled(screen: TerminalScreen, known: int) -> list[str]:
     lost = count - len(screen.recent)
     head = f"[{count} lines scrolled by"
     head += f"; the first {lost} of them are only in the recording]" if lost > 0 else "]"
-    return [head, *screen.recent]
+    return [head, *screen.recent[-count:]]
 
 
 def _head(screen: TerminalScreen) -> str:

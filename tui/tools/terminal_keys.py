@@ -69,14 +69,17 @@ def _code(name: str, held: frozenset[str], key: str, *, application_cursor: bool
 
 def text_code(text: str, *, bracketed_paste: bool) -> str:
     """Return what typing a text sends; one of several lines is pasted where the program asked to
-    hear of that. Raises ToolError for control characters."""
+    hear of that, with Enter after it for each line end at its own end. Raises ToolError for control
+    characters."""
     wrong = next((char for char in text if not char.isprintable() and char not in "\n\t"), "")
     if wrong:
         raise ToolError(
             f"The text has the control character {wrong!r}.", hint="Send keys by their names."
         )
-    if "\n" in text.rstrip("\n") and bracketed_paste:
-        return f"{_PASTED[0]}{text}{_PASTED[1]}".replace("\n", "\r")
+    lines = text.rstrip("\n")
+    if "\n" in lines and bracketed_paste:
+        enters = len(text) - len(lines)
+        return f"{_PASTED[0]}{lines}{_PASTED[1]}{enters * chr(10)}".replace("\n", "\r")
     return text.replace("\n", "\r")
 
 

@@ -18,8 +18,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
+from msgspec.json import decode as json_decode
+
+from tui.core.dataclass import replace
 from tui.core.messages import list_of, object_of, string_of
-from tui.core.terminal_screen import TerminalScreen
+from tui.core.terminal_screen import Row, TerminalScreen, row_of_json
 from tui.keeper import folder as names
 from tui.keeper.command import note
 
@@ -32,12 +35,14 @@ another program has the terminal than the one the input was judged for, the prog
 input, it doesn't read a secret any more, or it has ended."""
 
 _LINE_BYTES: Final = 8 * 1024**2
-"""Bytes of an answer: a screen of the largest size, each cell in a color of its own."""
+"""Bytes of an answer's line: the lines that have left at the top."""
+_PART_BYTES: Final = 128 * 1024
+"""Bytes of rows that are read in one turn of the loop, about two milliseconds: a screen of the
+largest size, each cell in a color of its own, has three million."""
 _UNREAD_CHARS: Final = 64 * 1024
 _UNKNOWN: Final = "\0"
 _LINE_ENDS: Final = re.compile(r"[\r\n\x0f]")
 """The keys with which a shell takes a line: Enter, Ctrl+J, and Ctrl+O of readline."""
-_LARGE_BYTES: Final = 64 * 1024
 _CONNECT_S: Final = 5.0
 _RETRY_S: Final = 0.2
 
@@ -70,6 +75,9 @@ class TerminalLink:
         self.modes: Mapping[str, bool] = {}
         self.seen_lines = 0
         """Number of the lines that have left at the top, of which the model knows."""
+        self.dropped = 0
+        """Bytes of the model's input that were never typed: others had the terminal, or a question
+        for a secret had come, before there was room for them."""
         self._folder = folder
         self._held = False
         self._unread = _UNKNOWN if taken_over else ""
@@ -96,7 +104,7 @@ class TerminalLink:
         if not self.ended:
             answer = await self._ask({"do": "look", "since": since}) or {}
             if seen := object_of(answer.get("screen")):
-                self._take(seen)
+                self._take(seen, answer["lines"])
         return self.screen
 
     @property
@@ -187,10 +195,14 @@ class TerminalLink:
         self._listening = self._following = None
         self._drop()
 
-    def _take(self, seen: dict[str, Any]) -> None:
+    def _take(self, seen: dict[str, Any], lines: tuple[Row, ...] | None = None) -> None:
         with suppress(ValueError):  # what is no screen leaves the last one
-            self.screen = TerminalScreen.of_json(seen)
+            screen = TerminalScreen.of_json(seen)
+            self.screen = screen if lines is None else replace(screen, lines=lines)
         self.program = string_of(seen.get("program"))
+        dropped = seen.get("dropped", 0)
+        if isinstance(dropped, int) and dropped > self.dropped:
+            self.dropped, self._unread = dropped, _UNKNOWN
         modes = object_of(seen.get("modes"))
         self.modes = {name: bool(value) for name, value in modes.items()}
 
@@ -253,11 +265,8 @@ class TerminalLink:
     async def _listen(self, reader: asyncio.StreamReader) -> None:
         with suppress(OSError, ValueError):
             while line := await reader.readline():
-                large = len(line) > _LARGE_BYTES
-                heard: object = (
-                    await asyncio.to_thread(json.loads, line) if large else json.loads(line)
-                )
-                message = object_of(heard)
+                message = object_of(json_decode(line))
+                message["lines"] = await _rows(reader, message.get("rows", 0))
                 answer = self._answers.get(message.get("id", 0))
                 if answer is not None and not answer.done():
                     answer.set_result(message)
@@ -275,6 +284,20 @@ class TerminalLink:
             if not answer.done():
                 answer.set_exception(ConnectionResetError())
         self._news.set()
+
+
+async def _rows(reader: asyncio.StreamReader, count: int) -> tuple[Row, ...]:
+    """Read the rows behind an answer, and let others have their turn. Raises ValueError."""
+    rows: list[Row] = []
+    room = _PART_BYTES
+    for _ in range(count):
+        line = await reader.readline()
+        rows.append(row_of_json(line))
+        room -= len(line)
+        if room < 0:
+            room = _PART_BYTES
+            await asyncio.sleep(0)
+    return tuple(rows)
 
 
 def _connected(folder: Path) -> socket.socket:

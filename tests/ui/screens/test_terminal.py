@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,20 @@ def rows(app: HoldfastApp) -> list[str]:
     assert isinstance(screen, TerminalWatchScreen)
     view = screen.view
     return [view.render_line(y).text.rstrip() for y in range(view.size.height)]
+
+
+async def test_a_wide_row_is_drawn_as_far_as_it_is_in_sight(tmp_path: Path) -> None:
+    cells = [ScreenRun(chr(65 + n % 26), f"{n:06x}", "", "") for n in range(500)]
+    whole = "".join(cell.text for cell in cells)
+    terminal = FakeTerminal(screen_of(cells, rows=24, cols=500))
+    async with watched(tmp_path, terminal) as (app, pilot, _, _world):
+        assert isinstance(app.screen, TerminalWatchScreen)
+        view = app.screen.view
+        await until(pilot, lambda: rows(app)[0] == whole[: view.size.width])
+        await pilot.press("right", "right")
+        await until(pilot, lambda: rows(app)[0] == whole[16 : view.size.width + 16])
+        await pilot.press("h")
+        await until(pilot, lambda: rows(app)[0] == whole[8 : view.size.width + 8])
 
 
 @asynccontextmanager
@@ -136,6 +151,78 @@ async def test_a_paste_has_marks_only_if_the_program_asked(tmp_path: Path) -> No
         app.post_message(events.Paste("one"))
         await pilot.press("up")
         await until(pilot, lambda: terminal.input == b"\x1b[200~one\x1b[201~\x1bOA")
+
+
+MOUSE = {"mouse_clicks": True, "mouse_drags": True, "mouse_sgr": True}
+
+
+def moused(app: HoldfastApp, *codes: str) -> None:
+    """The mouse, as the person's own terminal sends it: `0;5;3M`, places from 1."""
+    for event in KeyParser(str).feed("".join(f"\x1b[<{code}" for code in codes).encode()):
+        event.set_sender(app)
+        app.post_message(event)
+
+
+async def test_the_mouse_goes_to_a_program_that_asked_for_it(tmp_path: Path) -> None:
+    terminal = FakeTerminal(screen_of("a", "b", "c"))
+    terminal.modes = MOUSE
+    async with watched(tmp_path, terminal) as (app, pilot, _, _world):
+        top = app.screen.query_one("#terminal").region.y
+        moused(app, f"0;5;{top + 2}M", f"0;5;{top + 2}m")
+        await pilot.press("t")
+        await until(pilot, lambda: terminal.held)
+        terminal.done.clear()  # before, no click was the program's
+        moused(app, f"0;5;{top + 2}M")
+        await until(pilot, lambda: bool(terminal.input))
+        moused(app, f"32;500;{top + 3}M", f"0;500;{top + 3}m")  # a drag leads to the edge
+        await until(pilot, lambda: terminal.input.endswith(b"m"))
+        moused(app, f"35;7;{top + 2}M", f"68;7;{top + 2}M", f"65;7;{top + 2}M")
+        await until(pilot, lambda: terminal.input.endswith(b"\x1b[<65;7;2M"))
+        cols = terminal.screen.cols
+        drag = f"\x1b[<0;5;2M\x1b[<32;{cols};3M\x1b[<0;{cols};3m"
+        assert terminal.input == f"{drag}\x1b[<68;7;2M\x1b[<65;7;2M".encode()
+        terminal.done.clear()
+        await pilot.press(BACK)
+        moused(app, f"0;5;{top + 2}M")
+        await until(pilot, lambda: terminal.input == b"\x1d\x1b[<0;5;2M")
+        await pilot.press(BACK, BACK)
+        await until(pilot, lambda: not terminal.held)
+        terminal.done.clear()
+        moused(app, f"0;5;{top + 2}m", f"65;7;{top + 2}M")
+        await pilot.press("y")
+        await pilot.pause()
+        assert terminal.input == b""
+
+
+@pytest.mark.parametrize("alternate", [True, False])
+async def test_the_wheel_is_arrow_keys_for_a_program_that_fills_the_screen(
+    tmp_path: Path, *, alternate: bool
+) -> None:
+    """As `less`, which asks for no mouse."""
+    terminal = FakeTerminal(replace(screen_of("a"), alternate=alternate))
+    terminal.modes = {"application_cursor": True}
+    async with watched(tmp_path, terminal) as (app, pilot, _, _world):
+        await taken(pilot, terminal)
+        moused(app, "0;5;5M", "0;5;5m", "65;5;5M", "64;5;5M")
+        await pilot.press("q")
+        await until(pilot, lambda: terminal.input.endswith(b"q"))
+        assert terminal.input == (b"\x1bOB" * 3 + b"\x1bOA" * 3 if alternate else b"") + b"q"
+
+
+async def test_no_click_into_a_terminal_answers_an_approval(tmp_path: Path) -> None:
+    terminal = FakeTerminal(screen_of("$ "))
+    terminal.modes = MOUSE
+    async with watched(tmp_path, terminal) as (app, pilot, _, _world):
+        await taken(pilot, terminal)
+        asking = asyncio.create_task(app.frontend.approver.ask(CALL, ASKS))
+        await until(pilot, lambda: "waits" in shown(app, "keys"))
+        places = [(x, y) for y in range(1, app.size.height + 1) for x in (3, 40)]
+        moused(app, *(f"0;{x};{y}{end}" for x, y in places for end in "Mm"))
+        await until(pilot, lambda: b"\x1b[<0;40;20m" in terminal.input)
+        assert isinstance(app.screen, TerminalWatchScreen)
+        assert terminal.held
+        assert not asking.done()
+        asking.cancel()
 
 
 async def test_no_key_typed_into_a_terminal_answers_an_approval(tmp_path: Path) -> None:

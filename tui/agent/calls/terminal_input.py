@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _OTHER_KEYS: Final = re.compile(r"[^\n\x20-\x7e\x80-\U0010ffff]")
 _ONE_LINE: Final = re.compile(r"-[A-Za-z]*c[A-Za-z]*")
+_LONGEST_LINE: Final = 4095
+"""Bytes of a line that a terminal keeps for a program that reads whole lines: it drops the rest."""
 _SHELLS: Final = frozenset({"bash", "sh", "dash", "zsh", "ksh", "fish", "ash", "busybox"})
 
 
@@ -43,7 +45,8 @@ async def with_input(ctx: AgentContext, call: Call, params: Params) -> Call:
     line = job.terminal.line_with(data)
     if not _may_reach_a_shell(await job.terminal.judged(call.id), job.terminal):
         line = ""
-    unsure = bool(line) and job.terminal.in_line
+    cut = any(len(one.encode()) > _LONGEST_LINE for one in line.split("\n"))
+    unsure = bool(line) and (job.terminal.in_line or cut)
     typed = replace(typed, edited=unsure or _OTHER_KEYS.search(line) is not None)
     subject = f"{job.id} ← {readable(data).rstrip()}"
     return replace(call, subject=subject, command=line or None, types=typed)

@@ -19,9 +19,10 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tui.app.background_parent import handle_of, peer, rights_of
+from tui.app.background_parent import rights_of
 from tui.core.errors import HoldfastError
 from tui.keeper.mark import is_marked
+from tui.keeper.peer import handle_of, peer
 
 _LOCAL_PEERCRED: Final = 1
 """Of macOS and the BSDs: the user at the other end."""

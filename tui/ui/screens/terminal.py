@@ -3,8 +3,9 @@ keyboard.
 
 While they have it, every key goes to the program in the terminal, as the bytes that a terminal
 sends, and none does anything else: not even a question that comes meanwhile gets one. It waits, and
-the foot says so. One key pressed twice gives the keyboard back; pressed once, it goes to the
-program with the next key, or after a moment.
+the foot says so. The mouse over its screen goes to it as far as it asked for that. One key pressed
+twice gives the keyboard back; pressed once, it goes to the program with the next key, or after a
+moment.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from tui.ui.screens.table_screen import whole_words
 from tui.ui.toolkit.answer_guard import QUIET_S
 from tui.ui.toolkit.base_app import BaseScreen, ThemedApp
 from tui.ui.toolkit.terminal_keys import key_bytes, paste_bytes
+from tui.ui.toolkit.terminal_mouse import mouse_bytes
 from tui.ui.widgets.keys import TERMINAL_KEYS, Keys, bindings, in_rows
 from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.terminal_view import TerminalView
@@ -255,6 +257,18 @@ class TerminalWatchScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIn
             self._again = self.set_timer(AGAIN_S, self._flush)
             self._show_state()
         return True
+
+    @on(TerminalView.Pointed)
+    def _point(self, pointed: TerminalView.Pointed) -> None:
+        """Send what the program asked for of the mouse."""
+        if not self.typing:
+            return
+        terminal, event = self._terminal, pointed.event
+        alternate = terminal.screen.alternate
+        data = mouse_bytes(event, pointed.place, terminal.modes, alternate=alternate)
+        if data and not isinstance(event, events.MouseMove):  # between two presses it may move
+            self._flush()
+        self._do(data)
 
     def _swallows(self) -> bool:
         """True for a key that was still meant for a program that has just ended."""

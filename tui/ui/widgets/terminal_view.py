@@ -17,7 +17,7 @@ from rich.color import Color, ColorParseError, ColorType
 from rich.color_triplet import ColorTriplet
 from rich.segment import Segment
 from rich.style import Style
-from textual import events
+from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.geometry import Offset, Region, Size
 from textual.message import Message
@@ -107,6 +107,13 @@ class TerminalView(ScrollView, can_focus=True):
     class NowAsked(Message):
         """The person returns to the screen as it is now."""
 
+    @dataclass
+    class Pointed(Message):
+        """The person uses the mouse at a cell of the screen while their keys go to it."""
+
+        event: events.MouseEvent
+        place: Offset
+
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self.picture = EMPTY
@@ -132,8 +139,7 @@ class TerminalView(ScrollView, can_focus=True):
         )
         if sizes[0] != sizes[1]:
             self._forget()
-            wide = picture.cols > self.outer_size.width > 0
-            self.styles.overflow_x = "auto" if wide else "hidden"
+            self._let_scroll_sideways()
             self.virtual_size = Size(picture.cols, past + picture.rows)
         else:
             self._repaint(before)
@@ -149,6 +155,7 @@ class TerminalView(ScrollView, can_focus=True):
         """Show whether the person's keys go to the terminal."""
         self.typing = typing
         self.following |= typing
+        self.release_mouse()
         self._forget()
         self._keep_in_sight()
 
@@ -186,7 +193,8 @@ class TerminalView(ScrollView, can_focus=True):
             del self._waiting[index]
             if top <= index < top + height:
                 self._strips[index] = self._drawn(index)
-                room -= 1 + len(_row(self.picture, index - len(self.picture.recent)))
+                row = _row(self.picture, index - len(self.picture.recent))
+                room -= 1 + min(len(row), self._right)
                 self.refresh(Region(0, index - top, width, 1))
             else:
                 self._strips.pop(index, None)
@@ -215,7 +223,12 @@ class TerminalView(ScrollView, can_focus=True):
             origin = self.content_region.offset - self.scroll_offset
             self.app.cursor_position = origin + Offset(column, past + row)  # pyright: ignore[reportUnknownMemberType]
 
+    def _let_scroll_sideways(self) -> None:
+        wide = self.picture.cols > self.outer_size.width > 0
+        self.styles.overflow_x = "auto" if wide else "hidden"
+
     def on_resize(self) -> None:
+        self._let_scroll_sideways()
         self._forget()
         self.call_after_refresh(self._keep_in_sight)
         self.post_message(self.RoomChanged())
@@ -252,17 +265,28 @@ class TerminalView(ScrollView, can_focus=True):
             return Strip([Segment(clean(picture.recent[index]).replace("\n", " "), past)])
         if row >= picture.rows:
             return Strip([])
-        segments = [
-            Segment(
-                clean(run.text).replace("\n", " "),
-                screen + run_style(run.color, run.background, run.style),
-            )
-            for run in _row(picture, row)
-        ]
+        segments = list[Segment]()
+        room = self._right
+        for run in _row(picture, row):
+            text = clean(run.text).replace("\n", " ")
+            style = screen + run_style(run.color, run.background, run.style)
+            segments.append(Segment(text, style))
+            if (room := room - cell_len(text)) <= 0:
+                break
         strip = Strip(segments).extend_cell_length(picture.cols, screen)
         if picture.cursor_shown and picture.cursor[0] == row:
             strip = _marked(strip, picture.cursor[1], _CURSOR if self.typing else _CURSOR_AWAY)
         return strip
+
+    @property
+    def _right(self) -> int:
+        """The columns up to the right edge of what is in sight: only those are drawn."""
+        return self.scroll_offset.x + self._room.width
+
+    def watch_scroll_x(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_x(old_value, new_value)
+        if round(new_value) > round(old_value):
+            self._forget()
 
     @property
     def _top(self) -> int:
@@ -296,15 +320,46 @@ class TerminalView(ScrollView, can_focus=True):
         self.following = True
         self.post_message(self.NowAsked())
 
+    # The mouse
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        if self._point(event):
+            self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        self._point(event)
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        if self._point(event):
+            self.release_mouse()
+
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        event.stop()
-        event.prevent_default()
-        self.action_rows(-_WHEEL_ROWS)
+        if not self._point(event):
+            self.action_rows(-_WHEEL_ROWS)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        if not self._point(event):
+            self.action_rows(_WHEEL_ROWS)
+
+    @on(events.MouseScrollLeft)
+    @on(events.MouseScrollRight)
+    def _scroll_sideways(self, event: events.MouseEvent) -> None:
+        self._point(event)
+
+    def _point(self, event: events.MouseEvent) -> bool:
+        """Say where the mouse is used while the person types here; a button that is held leads it
+        to the edge. False while they don't."""
         event.stop()
         event.prevent_default()
-        self.action_rows(_WHEEL_ROWS)
+        if not self.typing:
+            return False
+        picture = self.picture
+        x, y = event.offset + self.scroll_offset
+        y -= len(picture.recent)
+        place = Offset(min(max(x, 0), picture.cols - 1), min(max(y, 0), picture.rows - 1))
+        if place == (x, y) or self.app.mouse_captured is self:  # pyright: ignore[reportUnknownMemberType]
+            self.post_message(self.Pointed(event, place))
+        return True
 
 
 def _row(picture: TerminalScreen, row: int) -> Sequence[ScreenRun]:
