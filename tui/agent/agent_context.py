@@ -30,6 +30,7 @@ from tui.core.facts import (
 )
 from tui.core.messages import Usage
 from tui.core.paths import Folders
+from tui.core.profile_models import model_of, profile_of
 from tui.core.workspace import Workspace
 from tui.provider.base import Request
 from tui.provider.prices import ModelPrice, price_of
@@ -170,7 +171,7 @@ class AgentContext:
         usage = Usage(cache_creation_input_tokens=written, output_tokens=request.max_tokens)
         if (price := self.price_of(request.model)) is None:
             return Spent(1, usage, None)
-        life = self.link.cache_life
+        life = self.link.at(request.model).cache_life
         most = price.forecast(written=written, output=request.max_tokens, life=life)
         return Spent(1, usage, most)
 
@@ -186,6 +187,12 @@ class AgentContext:
     def price(self) -> ModelPrice | None:
         """The price of the current model; None where it is not known."""
         return self.price_of(self.link.model.id)
+
+    def longest_answer(self, model: str) -> int:
+        """The most tokens that the person allows an answer of a model; 0 where nothing is set."""
+        profile = profile_of(model)
+        settings = self.link.at(model).settings if profile else self.config.provider
+        return settings.longest_answer(model_of(model))
 
     def price_of(self, model: str) -> ModelPrice | None:
         """Return the price of any model."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.directive_state import DirectiveState
+from tui.agent.model_link import ModelServer
 from tui.agent.recovery import DeferredRetry
 from tui.agent.request.break_cost import effort_cost
 from tui.agent.request.due import adapt
@@ -22,7 +23,6 @@ from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
 from tui.core.facts import Fact
 from tui.provider.base import ModelInfo, Provider
-from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl
 
 if TYPE_CHECKING:
@@ -192,18 +192,15 @@ class AgentModels:
         info: ModelInfo,
         small_model: ModelInfo | None,
         *,
-        server: str,
-        first_party: bool,
-        lacks: frozenset[str],
-        cache_life: CacheLife,
+        own: ModelServer,
+        others: Mapping[str, ModelServer],
     ) -> Sequence[Fact]:
         """Ask through another provider. Raises RuntimeError while a turn runs."""
         self._ctx.refuse_in_turn()
         link, before = self._ctx.link, self._ctx.link.provider
         link.provider, link.direct = self._with_fallbacks(provider), provider
         link.small_model = small_model
-        link.server, link.first_party, link.cache_life = server, first_party, cache_life
-        link.lacks = lacks
+        link.own, link.others = own, others
         changes = self.use(info)
         self.close()
         self.load()

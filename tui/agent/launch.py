@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from tui.core.clock import Clock
 from tui.core.config import Config
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.paths import Folders
+from tui.core.profile_models import model_of, profile_of, through
 from tui.core.workspace import Workspace
 from tui.permissions.policy import Policy
 from tui.permissions.types import Mode
@@ -117,6 +118,8 @@ class Launch:
     answers_only: bool = False
     bare: bool = False
     rules_lost: bool = False
+    others: Mapping[str, Launch] = field(default_factory=dict[str, "Launch"])
+    """The same through each of the other profiles whose models its fallbacks are, by name."""
 
     def reached(self, **changed: Any) -> Launch:
         """The same with another way to the model: values of `Access` by name."""
@@ -140,8 +143,15 @@ class Launch:
         signed = self.access.sign_in
         return self.config.base_url or (signed.base_url if signed else "")
 
+    def at(self, model: str) -> Launch:
+        """The launch through which a model is asked."""
+        return self.others.get(profile_of(model), self)
+
     def whole_name(self, name: str) -> str:
         """The model that a short name stands for; any other as it is. Blocks."""
+        if profile := profile_of(name):
+            own = model_of(name)
+            return through(profile, self.at(name).whole_name(own)) if own else name
         return model_list.resolve(name, self.folders.cache, self.base_url)
 
     @property

@@ -67,8 +67,9 @@ def small_request(
 ) -> Request:
     """A small job of its own for a model, whose answer has at most `tokens`. It doesn't think where
     that can be turned off, else little."""
-    silent = ctx.link.first_party and "disabled" in model.thinking_types
-    low = ctx.link.first_party and not silent and "low" in model.efforts
+    first_party = ctx.link.at(model.id).first_party
+    silent = first_party and "disabled" in model.thinking_types
+    low = first_party and not silent and "low" in model.efforts
     return Request(
         model=model.id,
         system=[text_block(system)] if system else [],

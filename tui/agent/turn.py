@@ -603,7 +603,8 @@ class TurnRunner:
         """
         content = self.dispatcher.unique_ids(answer.content)
         bound = self.requests.sent.hashes.get(self._stream.model, "")
-        message = message_of(answer, content, bound, self.ctx.link.server)
+        server = self.ctx.link.at(answer.model).host
+        message = message_of(answer, content, bound, server)
         record = self.ctx.recorder.write(message)
         reports = self.requests.sent.reports(answer, self._stream.model)
         if any(isinstance(one, facts.RequestExtended) and one.broken for one in reports):

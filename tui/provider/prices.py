@@ -18,6 +18,7 @@ from tui.core.config import EVERY_MODEL, Price
 from tui.core.dataclass import astuple, dataclass
 from tui.core.formatting import tokens
 from tui.core.messages import Usage
+from tui.core.profile_models import model_of, profile_of, through
 from tui.provider.catalogue import base_name
 
 _CLOUD_ID: Final = "anthropic.claude-"
@@ -160,15 +161,18 @@ def price_of(model: str, configured: Mapping[str, Price]) -> ModelPrice | None:
     """The price of a model: the configured one, otherwise the shipped one; None if there is none.
 
     Names of gateways and with dates are recognized, as in the catalogue. A multiple of a shipped
-    price may be for all models; for an id that names its region, that region decides.
+    price may be for all models; for an id that names its region, that region decides. The prices of
+    other profiles are configured by the whole names of their models.
     """
+    profile, model = profile_of(model), model_of(model)
     name = base_name(model)
-    every, shipped = configured.get(EVERY_MODEL), _PRICES.get(name)
-    own = configured.get(model) or configured.get(name) or every
+    every, shipped = configured.get(through(profile, EVERY_MODEL)), _PRICES.get(name)
+    exact = configured.get(through(profile, model))
+    own = exact or configured.get(through(profile, name)) or every
     if own is None or not own.times:
         return shipped if own is None else ModelPrice(_rates(own))
     times = own.times
-    if every is not None and model not in configured and _CLOUD_ID in model:
+    if every is not None and exact is None and _CLOUD_ID in model:
         times = 1.0 if model.startswith(_GLOBAL) else every.times
     return shipped.multiplied(times) if shipped else None
 
