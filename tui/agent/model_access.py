@@ -175,7 +175,8 @@ def asked_model(launch: Launch, name: str) -> ModelInfo | None:
     whole, config = launch.whole_name(name), launch.config
     listed = model_list.listed(launch.folders.cache, launch.base_url)
     known = {str(model.get("id")) for model in listed}
-    known |= {config.model, config.small_model, *config.fallback_models, *config.prices}
+    known |= {name for name in config.prices if not profile_of(name)}
+    known |= {config.model, config.small_model, *config.fallback_models}
     usual = launch.access.cloud is not None or not launch.base_url
     known |= set(catalogue.names() if usual and not listed else ())
     return listed_model(launch, whole) if whole in known else None

@@ -39,6 +39,7 @@ from tui.core.facts import Fact
 from tui.core.formatting import retirement
 from tui.core.messages import string_of
 from tui.core.paths import Folders, shorten
+from tui.core.profile_models import profile_of
 from tui.core.web_address import is_api_key
 from tui.permissions.rules import Rule
 from tui.permissions.types import Approver
@@ -298,7 +299,7 @@ class Program:
         """The models of the configuration, then those that the server listed; where it was never
         asked, those of the catalogue that may be there."""
         config = self.launch.config
-        priced = (name for name in config.prices if name != EVERY_MODEL)
+        priced = (name for name in config.prices if name != EVERY_MODEL and not profile_of(name))
         named = [config.model, *config.fallback_models, config.small_model, *priced]
         by_id = {string_of(model.get("id")): model for model in self._listed}
         if by_id:

@@ -12,12 +12,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
+from msgspec import structs
+
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import ConfigError, UsageError
 from tui.core.files import read_small
 from tui.core.late_pattern import late_pattern
 from tui.core.messages import list_of, object_of
 from tui.core.paths import Folders, shorten
+from tui.core.profile_models import profile_of
 from tui.core.toml_files import parse_toml
 from tui.settings import layers, profiles
 from tui.settings.layers import IgnoredSetting, LoadedSettings, SettingsLayer, Table
@@ -121,8 +124,19 @@ def load(
     kind = loaded.config.provider.kind
     if kind != layers.DIRECT:
         loaded = layers.with_regional_prices(layers.merge(in_order(kind), tuple(ignored)), env)
+    loaded = _without_lost_profiles(loaded, own)
+    layers.check_models(loaded, own.profiles, shorten(file))
+    loaded = layers.with_all_prices(loaded, table, own.profiles, shorten(file), env)
     named = tuple(own.profiles)
     return replace(loaded, profile=profile, profiles=named, rules_lost=_WALLS in walls)
+
+
+def _without_lost_profiles(loaded: LoadedSettings, own: Salvaged) -> LoadedSettings:
+    """The settings without fallbacks that name a profile which can't be read."""
+    known = {profiles.DEFAULT, *own.profiles}
+    named = loaded.config.fallback_models
+    there = tuple(one for one in named if not one.startswith("@") or profile_of(one) in known)
+    return replace(loaded, config=structs.replace(loaded.config, fallback_models=there))
 
 
 def salvage(file: Path) -> Salvaged:

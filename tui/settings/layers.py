@@ -27,6 +27,7 @@ from tui.core.files import read_small
 from tui.core.json_files import parse_json
 from tui.core.messages import object_of
 from tui.core.paths import Folders, shorten
+from tui.core.profile_models import profile_of, through
 from tui.core.toml_files import parse_toml
 from tui.core.workspace import PRIVATE_DIR
 from tui.settings import mcp_json, profiles
@@ -170,7 +171,50 @@ def load(
             del trusted["base_url"]
             over.append(IgnoredSetting(project, "base_url", YOURS))
         loaded = with_regional_prices(merged(kind), env)
+    check_models(loaded, all_profiles, file)
+    loaded = with_all_prices(loaded, mine, all_profiles, file, env)
     return replace(loaded, profile=profile, profiles=tuple(all_profiles))
+
+
+def check_models(loaded: LoadedSettings, found: Mapping[str, Table], file: str) -> None:
+    """Raise ConfigError where a fallback names a profile that isn't there, or another model names
+    one at all."""
+    config = loaded.config
+    for key, name in (("model", config.model), ("small_model", config.small_model)):
+        if profile_of(name):
+            source = loaded.sources.get(key, file)
+            hint = "--profile and default_profile choose one; fallback_models may name others."
+            raise ConfigError(source, key, "can't name a profile.", hint=hint)
+    for name in config.fallback_models:
+        if name.startswith("@"):
+            source = f"{loaded.sources.get('fallback_models', file)}: fallback_models"
+            profiles.chosen(found, named=((profile_of(name) or name, source),), file=file)
+
+
+def with_all_prices(
+    loaded: LoadedSettings,
+    mine: Table,
+    found: Mapping[str, Table],
+    file: str,
+    env: Mapping[str, str],
+) -> LoadedSettings:
+    """The settings with the prices of every profile, by the whole names of their models."""
+    if not found:
+        return loaded
+    whole = _whole_names(_prices_by_profile(mine, found, file, env), found)
+    prices = loaded.config.prices | whole
+    return replace(loaded, config=msgspec.structs.replace(loaded.config, prices=prices))
+
+
+def _whole_names(
+    every: Mapping[str, Mapping[str, Price]], found: Mapping[str, Table]
+) -> dict[str, Price]:
+    """The prices of all profiles, by the whole names of their models."""
+    return {
+        through(name, model): price
+        for name in (profiles.DEFAULT, *found)
+        for model, price in every.get(name, every[""]).items()
+    }
 
 
 def with_regional_prices(loaded: LoadedSettings, env: Mapping[str, str]) -> LoadedSettings:
@@ -236,6 +280,11 @@ def _without_profiles(file: Path, brought: Table) -> tuple[Table, tuple[IgnoredS
         why["profile"] = 'profiles count in your own config.toml; a folder names one: profile = "…"'
     if "default_profile" in brought:
         why["default_profile"] = 'a folder names a profile so: profile = "…"'
+    for key in ("model", "small_model", "fallback_models"):
+        named: object = brought.get(key)
+        models: list[object] = [*named] if isinstance(named, list) else [named]
+        if any(isinstance(one, str) and one.startswith("@") for one in models):
+            why[key] = "only your own settings name models of another profile"
     ignored = tuple(IgnoredSetting(file, key, reason) for key, reason in why.items())
     return {key: value for key, value in brought.items() if key not in why}, ignored
 
@@ -332,8 +381,18 @@ def own_prices(home: Folders, env: Mapping[str, str]) -> Mapping[str, Mapping[st
     for other folders. Raises ConfigError."""
     file = shorten(home.config_file)
     mine, found = _own_layers(read(home.config_file), file)
+    every = _prices_by_profile(mine, found, file, env)
+    whole = _whole_names(every, found) if found else {}
+    return {name: {**prices, **whole} for name, prices in every.items()}
+
+
+def _prices_by_profile(
+    mine: Table, found: Mapping[str, Table], file: str, env: Mapping[str, str]
+) -> dict[str, Mapping[str, Price]]:
+    """The person's own prices: without a profile as "", and of each profile that has others."""
     layer = SettingsLayer("user", file, mine)
-    every = {"": with_regional_prices(merge((layer,)), env).config.prices}
+    every: dict[str, Mapping[str, Price]] = {}
+    every[""] = with_regional_prices(merge((layer,)), env).config.prices
     for name, table in found.items():
         if not table.keys().isdisjoint({"prices", "provider"}):
             over = profile_layer(Profile(name), table, file, mine)

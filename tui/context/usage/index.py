@@ -30,6 +30,7 @@ from tui.core.facts import DEFAULT_PROFILE
 from tui.core.gc_pause import gc_pause
 from tui.core.messages import string_of
 from tui.core.paths import Folders
+from tui.core.profile_models import profile_of
 from tui.core.two_processes import in_two
 from tui.session.cache_database import CacheDatabase, key_of, transaction
 from tui.session.catalog import (
@@ -383,7 +384,9 @@ def _add(about: SessionBills, record: Record) -> None:
     if record.type == "profile":
         about.profile = _profile_of(record.data.get("name"))
     for bill in bills_of(record):
-        about.bills.append(bill._replace(profile=about.profile) if about.profile else bill)
+        named = profile_of(bill.model)
+        paid_by = _profile_of(named) if named else about.profile
+        about.bills.append(bill._replace(profile=paid_by) if paid_by else bill)
     if record.type == SUB_AGENT and record.data.get("spent"):
         about.counted.append(string_of(record.data.get("session")))
 
