@@ -19,7 +19,7 @@ from tui.agent.toolbox import Toolbox
 from tui.agent.turn_state import TurnState
 from tui.context.token_ledger import Ledger
 from tui.core.clock import Clock
-from tui.core.config import Config
+from tui.core.config import Config, ProviderSettings
 from tui.core.facts import (
     DEFAULT_PROFILE,
     Debug,
@@ -190,9 +190,11 @@ class AgentContext:
 
     def longest_answer(self, model: str) -> int:
         """The most tokens that the person allows an answer of a model; 0 where nothing is set."""
-        profile = profile_of(model)
-        settings = self.link.at(model).settings if profile else self.config.provider
-        return settings.longest_answer(model_of(model))
+        return self.settings_of(model).longest_answer(model_of(model))
+
+    def settings_of(self, model: str) -> ProviderSettings:
+        """The person's settings of the server that a model is asked of."""
+        return self.link.at(model).settings if profile_of(model) else self.config.provider
 
     def price_of(self, model: str) -> ModelPrice | None:
         """Return the price of any model."""

@@ -15,6 +15,7 @@ from tui.agent.recovery import DeferredRetry
 from tui.agent.request.break_cost import effort_cost
 from tui.agent.request.due import adapt
 from tui.agent.request.form import effort_in_force
+from tui.agent.request.next_prompt import NextPrompt, next_prompt
 from tui.agent.request.state import Fit, RequestState
 from tui.agent.token_counter import TokenCounter
 from tui.core import facts
@@ -27,16 +28,6 @@ from tui.provider.retry import RetryControl
 
 if TYPE_CHECKING:
     from tui.agent.warm_cache import CacheWarmer
-
-
-@dataclass(frozen=True, slots=True)
-class NextPrompt:
-    """The next request as one model would get it: its tokens, how many of them the server still has
-    in its cache, and the price of all, None where that isn't known."""
-
-    tokens: int
-    cached: int = 0
-    usd: float | None = None
 
 
 @dataclass(slots=True)
@@ -108,7 +99,7 @@ class AgentModels:
     @property
     def takes_key(self) -> bool:
         """True if a key signs the requests; a cloud signs by the person's account."""
-        return self._ctx.config.provider.kind == "anthropic"
+        return self._ctx.settings_of(self.current).kind == "anthropic"
 
     @property
     def window(self) -> int:
@@ -163,19 +154,7 @@ class AgentModels:
     def next_prompt(self, info: ModelInfo) -> NextPrompt:
         """Return what the next prompt costs if a model gets it with the conversation so far. Each
         model has its own cache."""
-        ctx, sent = self._ctx, self._requests.sent
-        asked = {record.data.get("model") for record in sent.all()}
-        if not asked:
-            return NextPrompt(0)
-        size, read = self._requests.meter.tokens_for(info.id), 0
-        if info.id in asked:
-            kept = sent.cached(info)
-            if kept.last is not None and kept.warm(ctx.clock.now().timestamp()):
-                read = min(size, round(kept.last.tokens))
-        price, new = ctx.price_of(info.id), size - read
-        life = ctx.link.cache_life
-        usd = price.forecast(read=read, written=new, prompt=size, life=life) if price else None
-        return NextPrompt(size, read, usd)
+        return next_prompt(self._requests, info)
 
     def use(self, info: ModelInfo) -> Sequence[Fact]:
         """Ask another model; a parked turn resumes with it at once."""

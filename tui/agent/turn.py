@@ -37,6 +37,7 @@ from tui.agent.request.check import check
 from tui.agent.request.due import due
 from tui.agent.request.frame_state import server_waits
 from tui.agent.request.image_limits import shrink_refused
+from tui.agent.request.next_prompt import next_prompt, thoughts_elsewhere
 from tui.agent.request.pruning import PruneSchedule
 from tui.agent.request.state import RequestState
 from tui.agent.request.view import prepare
@@ -51,6 +52,7 @@ from tui.core.fact_words import acknowledgement, bill_of_break, request_line
 from tui.core.facts import ModelSwitched, RetryScheduled, TextDelta, ThinkingDelta
 from tui.core.formatting import money, tokens
 from tui.core.messages import Block, blocks_of, string_of, text_block, text_of, tool_calls
+from tui.core.profile_models import profile_of
 from tui.core.server_results import result_of, sources_of
 from tui.permissions.policy import Grant
 from tui.provider.base import (
@@ -105,6 +107,7 @@ class ModelStream:
     """
 
     ctx: AgentContext
+    requests: RequestState
     model: str = ""
     _text: list[str] = field(default_factory=list[str])
     _thinking: list[str] = field(default_factory=list[str])
@@ -161,7 +164,10 @@ class ModelStream:
                         continue
                     case RetryScheduled() | ModelSwitched():
                         # the streamed text is recorded before it is forgotten
-                        self.ctx.record(structs.replace(part, streamed=self.text))
+                        said = structs.replace(part, streamed=self.text)
+                        if isinstance(said, ModelSwitched):
+                            said = await self._with_price(said)
+                        self.ctx.record(said)
                         self.forget()
                         continue
                     case _:
@@ -169,6 +175,18 @@ class ModelStream:
                 self.ctx.publish(part)
         raise ProviderError(
             "stream_broken", "The answer ended early.", hint="Send the prompt again."
+        )
+
+    async def _with_price(self, switched: ModelSwitched) -> ModelSwitched:
+        """Add what it costs to go on through another profile."""
+        if profile_of(switched.old) == profile_of(switched.new):
+            return switched
+        info = await self.ctx.link.provider.model_info(switched.new)
+        due = next_prompt(self.requests, info)
+        usd = due.usd if due.tokens > due.cached else None
+        lost = thoughts_elsewhere(self.requests, switched.new)
+        return structs.replace(
+            switched, written_anew=due.tokens - due.cached, usd=usd, thoughts=lost
         )
 
     def _returned(self, block: Block) -> facts.ToolFinished:
@@ -229,7 +247,7 @@ class TurnRunner:
         `again`, which have no result yet, get it before (`ToolDispatcher.recover`). With a `goal`,
         so does the work on that of the session.
         """
-        self._stream = ModelStream(self.ctx)
+        self._stream = ModelStream(self.ctx, self.requests)
         self._overflow = OverflowRecovery(self.ctx, self.requests, self.repair, self.compactor)
         self._loops = LoopDetector()
         self._held = 0

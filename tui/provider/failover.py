@@ -122,14 +122,13 @@ class Failover(ProviderWrapper):
                         yield part
             except ProviderError as failed:
                 last = failed
-                if name != first:
-                    self._rest(name, failed)
-                    others.append(f"{name} ({_reason(failed)})")
-                    continue
-                error = failed
-                if not self._switches(failed, first):
-                    raise  # the next request goes to this model again
+                if failed.feature or (name == first and not self._switches(failed, first)):
+                    raise  # the caller may change the request; the next goes to this model again
                 self._rest(name, failed)
+                if name == first:
+                    error = failed
+                else:
+                    others.append(f"{name} ({_reason(failed)})")
             else:
                 self._rests.pop(name, None)
                 return
