@@ -207,7 +207,7 @@ def with_key(
     Raises CredentialsError, with the texts given, where there is nothing and nothing can be asked
     without: only the API itself insists on it.
     """
-    launch = _with_other_keys(launch)
+    launch = _with_other_keys(launch) if launch.others else launch
     access, url = launch.access, launch.config.base_url
     if access.key or access.sign_in or access.practice:
         return launch
@@ -233,17 +233,19 @@ def with_key(
 
 
 def _with_other_keys(launch: Launch) -> Launch:
-    """The same with what signs the requests through other profiles. One that has nothing is named
-    in a notice: the session works without it. Blocks."""
+    """The same with what signs the requests through other profiles. One that has nothing is never
+    asked, and named in a notice: the session works without it. Blocks."""
     others, notices = dict[str, Launch](), list[str]()
     for name, other in launch.others.items():
-        others[name] = other
         try:
             others[name] = with_key(replace(other, one_turn=True))
         except CredentialsError as error:
             notices.append(f"No fallback to profile {name}: {error.message} {error.hint}".rstrip())
-    fresh = tuple(one for one in notices if one not in launch.notices)
-    return replace(launch, others=others, notices=(*launch.notices, *fresh)) if others else launch
+    there = {"", *others}
+    named = launch.config.fallback_models
+    asked = tuple(one for one in named if profile_of(one) in there)
+    config = structs.replace(launch.config, fallback_models=asked)
+    return replace(launch, config=config, others=others, notices=(*launch.notices, *notices))
 
 
 def _profile_of_options(options: Options) -> str:
