@@ -99,12 +99,14 @@ async def test_each_request_is_priced_by_its_own_profile_in_every_reader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns = [THINKS, BUSY], [THINKS]
-    async with api_and_bedrock(monkeypatch, *turns) as (_, _cloud):
-        async with opened(Options(cwd=tmp_path)) as (program, agent, _facts):
-            for text in ("hello", "and now?"):
-                await ask(agent, text)
-            config, shown = program.launch.config, agent.spending().session.usd
-            path = agent.session.path
+    async with (
+        api_and_bedrock(monkeypatch, *turns),
+        opened(Options(cwd=tmp_path)) as (program, agent, _facts),
+    ):
+        for text in ("hello", "and now?"):
+            await ask(agent, text)
+        config, shown = program.launch.config, agent.spending().session.usd
+        path = agent.session.path
     assert path is not None
     records = read(path).records
     usages = [Usage.from_json(one.data["usage"]) for one in records if one.type == "assistant"]

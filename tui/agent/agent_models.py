@@ -82,6 +82,11 @@ class AgentModels:
         return self._ctx.link.model.id
 
     @property
+    def fallbacks(self) -> Sequence[str]:
+        """The models that are asked where it can't answer, in their order."""
+        return self._ctx.link.fallbacks
+
+    @property
     def profile(self) -> str:
         """The person's profile whose key is used; "" for none."""
         return self._ctx.config.profile

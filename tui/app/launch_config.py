@@ -236,13 +236,15 @@ def _with_other_keys(launch: Launch) -> Launch:
     """The same with what signs the requests through other profiles. One that has nothing is never
     asked, and named in a notice: the session works without it. Blocks."""
     others, notices = dict[str, Launch](), list[str]()
+    named = launch.config.fallback_models
     for name, other in launch.others.items():
+        if not any(profile_of(one) == name for one in named):
+            continue
         try:
             others[name] = with_key(replace(other, one_turn=True))
         except CredentialsError as error:
             notices.append(f"No fallback to profile {name}: {error.message} {error.hint}".rstrip())
     there = {"", *others}
-    named = launch.config.fallback_models
     asked = tuple(one for one in named if profile_of(one) in there)
     config = structs.replace(launch.config, fallback_models=asked)
     return replace(launch, config=config, others=others, notices=(*launch.notices, *notices))

@@ -39,7 +39,7 @@ from tui.core.facts import Fact
 from tui.core.formatting import retirement
 from tui.core.messages import string_of
 from tui.core.paths import Folders, shorten
-from tui.core.profile_models import profile_of
+from tui.core.profile_models import model_of, profile_of, through
 from tui.core.web_address import is_api_key
 from tui.permissions.rules import Rule
 from tui.permissions.types import Approver
@@ -300,15 +300,16 @@ class Program:
         asked, those of the catalogue that may be there."""
         config = self.launch.config
         priced = (name for name in config.prices if name != EVERY_MODEL and not profile_of(name))
-        named = [config.model, *config.fallback_models, config.small_model, *priced]
+        fallbacks = [self._whole_fallback(name) for name in config.fallback_models]
+        named = [config.model, *fallbacks, config.small_model, *priced]
         by_id = {string_of(model.get("id")): model for model in self._listed}
         if by_id:
             named += (name for name in by_id if by_id[name].get("lifecycle") != "retired" and name)
         elif self.launch.access.cloud is not None or not config.base_url:
             named += catalogue.names()
         if self.launch.access.practice:
-            named = [self.launch.model, *config.fallback_models]
-        ranks = {name: rank for rank, name in enumerate(config.fallback_models, 1)}
+            named = [self.launch.model, *fallbacks]
+        ranks = {name: rank for rank, name in enumerate(fallbacks, 1)}
         rows: list[ModelRow] = []
         for name in dict.fromkeys(named):
             known, price = known_model(self.launch, name), price_of(name, config.prices)
@@ -328,6 +329,10 @@ class Program:
                 )
             )
         return rows
+
+    def _whole_fallback(self, name: str) -> str:
+        """A fallback's whole name: a profile alone stands for the model through it."""
+        return name if model_of(name) else through(profile_of(name), self.launch.model)
 
     async def save_theme(self, name: str) -> None:
         await asyncio.to_thread(edit.set_user_value, self.launch.folders, "theme", name)
@@ -370,7 +375,9 @@ class Program:
 
     def _use_settings(self) -> None:
         now, fresh = self.launch, self._prepared()
-        self.launch = replace(now, config=fresh.config, workspace=fresh.workspace)
+        self.launch = replace(
+            now, config=fresh.config, workspace=fresh.workspace, others=fresh.others
+        )
         access = fresh.access
         self.launch = self.launch.reached(
             cloud=access.cloud, profile=access.profile, foreign_server=access.foreign_server

@@ -36,6 +36,8 @@ def status_rows(agent: Agent, workspace: Path, config: Config) -> Iterator[Row]:
     yield Row("file", (shorten(session.path) if session.path else "none, kept in memory only",))
     yield Row("folder", (shorten(workspace),))
     yield Row("model", (agent.models.current, f"window {tokens(agent.models.window)}"))
+    if agent.models.fallbacks:
+        yield Row("fallbacks", tuple(map(one_line, agent.models.fallbacks)))
     if agent.models.profile:
         yield Row("profile", (one_line(agent.models.profile),))
     if config.provider.kind != "anthropic" and agent.models.server != PRACTICE:
