@@ -46,10 +46,10 @@ def test_a_turn_goes_on_through_bedrock_and_is_billed_there(
     assert cloud.refused == []
     assert f"Switched to @aws/{OPUS}" in done.stderr
     assert "anew" in done.stderr
-    rows = {row["name"]: row["usd"] for row in json.loads(by_profile.stdout)["rows"]}
+    rows = {row["name"]: row["cost_usd"] for row in json.loads(by_profile.stdout)["rows"]}
     assert rows.keys() == {"default", "aws"}
     assert sum(rows.values()) == pytest.approx(done.object["cost_usd"], abs=1e-4)
-    assert "2 of 2 requests" in verified.stdout
+    assert "3 requests: all rebuilt exactly as sent." in verified.stderr
 
 
 def test_doctor_looks_at_what_signs_through_the_other_profile(
