@@ -87,7 +87,7 @@ async def test_bedrock_answers_while_the_api_is_overloaded(
         assert cloud.refused == []
     assert (switched.old, switched.new) == (OPUS, f"@aws/{OPUS}")
     assert (switched.error_class, switched.thoughts) == ("overloaded", 1)
-    assert switched.written_anew > 0
+    assert switched.again > 0
     records = read(path).records
     models = [one.data["model"] for one in records if one.type == "assistant"]
     assert models == [OPUS, f"@aws/{OPUS}", f"@aws/{OPUS}"]

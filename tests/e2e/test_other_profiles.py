@@ -45,7 +45,7 @@ def test_a_turn_goes_on_through_bedrock_and_is_billed_there(
     assert done.object["result"] == "Done."
     assert cloud.refused == []
     assert f"Switched to @aws/{OPUS}" in done.stderr
-    assert "anew" in done.stderr
+    assert "tokens again" in done.stderr
     rows = {row["name"]: row["cost_usd"] for row in json.loads(by_profile.stdout)["rows"]}
     assert rows.keys() == {"default", "aws"}
     assert sum(rows.values()) == pytest.approx(done.object["cost_usd"], abs=1e-4)

@@ -19,7 +19,7 @@ from tui.agent.toolbox import Toolbox
 from tui.agent.turn_state import TurnState
 from tui.context.token_ledger import Ledger
 from tui.core.clock import Clock
-from tui.core.config import Config, ProviderSettings
+from tui.core.config import Config, ProviderSettings, model_of, profile_of
 from tui.core.facts import (
     DEFAULT_PROFILE,
     Debug,
@@ -30,7 +30,6 @@ from tui.core.facts import (
 )
 from tui.core.messages import Usage
 from tui.core.paths import Folders
-from tui.core.profile_models import model_of, profile_of
 from tui.core.workspace import Workspace
 from tui.provider.base import Request
 from tui.provider.prices import ModelPrice, price_of

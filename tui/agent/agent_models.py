@@ -15,7 +15,6 @@ from tui.agent.recovery import DeferredRetry
 from tui.agent.request.break_cost import effort_cost
 from tui.agent.request.due import adapt
 from tui.agent.request.form import effort_in_force
-from tui.agent.request.next_prompt import NextPrompt, next_prompt
 from tui.agent.request.state import Fit, RequestState
 from tui.agent.token_counter import TokenCounter
 from tui.core import facts
@@ -27,6 +26,7 @@ from tui.provider.base import ModelInfo, Provider
 from tui.provider.retry import RetryControl
 
 if TYPE_CHECKING:
+    from tui.agent.request.next_prompt import NextPrompt
     from tui.agent.warm_cache import CacheWarmer
 
 
@@ -159,6 +159,8 @@ class AgentModels:
     def next_prompt(self, info: ModelInfo) -> NextPrompt:
         """Return what the next prompt costs if a model gets it with the conversation so far. Each
         model has its own cache."""
+        from tui.agent.request.next_prompt import next_prompt  # noqa: PLC0415 - on demand
+
         return next_prompt(self._requests, info)
 
     def use(self, info: ModelInfo) -> Sequence[Fact]:

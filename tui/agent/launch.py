@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from tui.agent.limits import Limits
 from tui.context.system_prompt import Source
 from tui.core.clock import Clock
-from tui.core.config import Config
+from tui.core.config import Config, model_of, profile_of, through
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.paths import Folders
-from tui.core.profile_models import model_of, profile_of, through
 from tui.core.workspace import Workspace
 from tui.permissions.policy import Policy
 from tui.permissions.types import Mode
@@ -64,6 +63,8 @@ class Access:
     cloud: CloudAccess | None = None
     around: Callable[[Provider, Clock], Provider] | None = None
     short_names: bool = False
+    others: Mapping[str, Launch] = field(default_factory=dict[str, "Launch"])
+    """The same launch through each of the other profiles that its fallbacks name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +119,6 @@ class Launch:
     answers_only: bool = False
     bare: bool = False
     rules_lost: bool = False
-    others: Mapping[str, Launch] = field(default_factory=dict[str, "Launch"])
-    """The same through each of the other profiles whose models its fallbacks are, by name."""
 
     def reached(self, **changed: Any) -> Launch:
         """The same with another way to the model: values of `Access` by name."""
@@ -142,6 +141,11 @@ class Launch:
             return self.access.cloud.address or self.access.cloud.cloud.kind
         signed = self.access.sign_in
         return self.config.base_url or (signed.base_url if signed else "")
+
+    @property
+    def others(self) -> Mapping[str, Launch]:
+        """The same launch through other profiles, by their names."""
+        return self.access.others
 
     def at(self, model: str) -> Launch:
         """The launch through which a model is asked."""

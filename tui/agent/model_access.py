@@ -16,9 +16,8 @@ from msgspec import structs
 from tui.agent.launch import PRACTICE, Launch
 from tui.agent.model_link import ModelServer
 from tui.core.clock import Clock
-from tui.core.config import Config
+from tui.core.config import Config, model_of, profile_of
 from tui.core.errors import UsageError
-from tui.core.profile_models import model_of, profile_of
 from tui.provider import catalogue, model_list
 from tui.provider.base import ModelInfo, Provider
 from tui.provider.prices import CacheLife
@@ -40,7 +39,7 @@ def make_provider(launch: Launch, clock: Clock, control: RetryControl | None = N
 
         control = control or RetryControl()
         others = {name: make_provider(one, clock, control) for name, one in launch.others.items()}
-        return ByProfile(make_provider(replace(launch, others={}), clock, control), others)
+        return ByProfile(make_provider(launch.reached(others={}), clock, control), others)
     if launch.access.practice:
         from tui.provider.practice.provider import PracticeModel  # noqa: PLC0415 - one is used
         from tui.provider.practice.script import read_script  # noqa: PLC0415
@@ -169,8 +168,9 @@ def listed_model(launch: Launch, name: str) -> ModelInfo:
 
 
 def asked_model(launch: Launch, name: str) -> ModelInfo | None:
-    """The model that a command asks for; None where the server is not known to have it. Blocks."""
-    if launch.access.practice:
+    """The model that a command asks for; None where the server is not known to have it. A command
+    chooses no account. Blocks."""
+    if launch.access.practice or profile_of(name):
         return None
     whole, config = launch.whole_name(name), launch.config
     listed = model_list.listed(launch.folders.cache, launch.base_url)

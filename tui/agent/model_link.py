@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tui.core.config import ProviderSettings
+from tui.core.config import ProviderSettings, profile_of
 from tui.core.dataclass import dataclass, field, replace
-from tui.core.profile_models import profile_of
 from tui.provider.base import ModelInfo, Provider
 from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl

@@ -37,7 +37,6 @@ from tui.agent.request.check import check
 from tui.agent.request.due import due
 from tui.agent.request.frame_state import server_waits
 from tui.agent.request.image_limits import shrink_refused
-from tui.agent.request.next_prompt import next_prompt, thoughts_elsewhere
 from tui.agent.request.pruning import PruneSchedule
 from tui.agent.request.state import RequestState
 from tui.agent.request.view import prepare
@@ -46,13 +45,13 @@ from tui.context import notices
 from tui.context.interrupted_calls import open_calls, printed_before
 from tui.context.request_trail import has_thinking
 from tui.core import facts, images
+from tui.core.config import profile_of
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
 from tui.core.fact_words import acknowledgement, bill_of_break, request_line
 from tui.core.facts import ModelSwitched, RetryScheduled, TextDelta, ThinkingDelta
 from tui.core.formatting import money, tokens
 from tui.core.messages import Block, blocks_of, string_of, text_block, text_of, tool_calls
-from tui.core.profile_models import profile_of
 from tui.core.server_results import result_of, sources_of
 from tui.permissions.policy import Grant
 from tui.provider.base import (
@@ -181,13 +180,16 @@ class ModelStream:
         """Add what it costs to go on through another profile."""
         if profile_of(switched.old) == profile_of(switched.new):
             return switched
+        from tui.agent.request.next_prompt import (  # noqa: PLC0415 - seldom needed
+            next_prompt,
+            thoughts_elsewhere,
+        )
+
         info = await self.ctx.link.provider.model_info(switched.new)
         due = next_prompt(self.requests, info)
         usd = due.usd if due.tokens > due.cached else None
         lost = thoughts_elsewhere(self.requests, switched.new)
-        return structs.replace(
-            switched, written_anew=due.tokens - due.cached, usd=usd, thoughts=lost
-        )
+        return structs.replace(switched, again=due.tokens - due.cached, usd=usd, thoughts=lost)
 
     def _returned(self, block: Block) -> facts.ToolFinished:
         """The end of a call of the server's, which may have begun in the answer before."""

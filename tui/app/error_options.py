@@ -18,9 +18,9 @@ from tui.app.open_session import reconnect, set_up, switch_session
 from tui.app.passing_questions import answer_while, until
 from tui.app.services import SessionChoice
 from tui.context.repair_levels import RepairLevel
+from tui.core.config import profile_of
 from tui.core.dataclass import dataclass, replace
 from tui.core.facts import ErrorRaised
-from tui.core.profile_models import profile_of
 from tui.provider.base import Request
 from tui.session.records import GOAL, Record, last_of_turn
 

@@ -20,10 +20,9 @@ from tui.app.session_path import folder_of, session_path, workspace_of
 from tui.context.system_prompt import Source
 from tui.core import log
 from tui.core.clock import Clock
-from tui.core.config import Config
+from tui.core.config import Config, model_of, profile_of, through
 from tui.core.errors import ConfigError, CredentialsError, HoldfastError, UsageError
 from tui.core.paths import Folders, folders, shorten, workspace_slug
-from tui.core.profile_models import model_of, profile_of, through
 from tui.core.workspace import Workspace, worktree_of
 from tui.permissions.types import Mode
 from tui.provider.prices import price_of
@@ -163,7 +162,7 @@ def with_other_profiles(
         has_model = any("model" in at.table for at in loaded.layers if at.place == "profile")
         whole.append(through(profile, model or (loaded.config.model if has_model else "")))
     config = structs.replace(launch.config, fallback_models=tuple(whole))
-    return replace(launch, config=config, others=others)
+    return replace(launch, config=config).reached(others=others)
 
 
 def through_profile(launch: Launch, loaded: LoadedSettings) -> Launch:
@@ -247,7 +246,8 @@ def _with_other_keys(launch: Launch) -> Launch:
     there = {"", *others}
     asked = tuple(one for one in named if profile_of(one) in there)
     config = structs.replace(launch.config, fallback_models=asked)
-    return replace(launch, config=config, others=others, notices=(*launch.notices, *notices))
+    notices = [*launch.notices, *notices]
+    return replace(launch, config=config, notices=tuple(notices)).reached(others=others)
 
 
 def _profile_of_options(options: Options) -> str:

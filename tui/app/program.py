@@ -33,13 +33,12 @@ from tui.app.session_path import session_path
 from tui.core import clipboard
 from tui.core.clipboard import Clip
 from tui.core.clock import SystemClock
-from tui.core.config import EVERY_MODEL
+from tui.core.config import EVERY_MODEL, model_of, profile_of, through
 from tui.core.errors import CredentialsError, HoldfastError, UsageError
 from tui.core.facts import Fact
 from tui.core.formatting import retirement
 from tui.core.messages import string_of
 from tui.core.paths import Folders, shorten
-from tui.core.profile_models import model_of, profile_of, through
 from tui.core.web_address import is_api_key
 from tui.permissions.rules import Rule
 from tui.permissions.types import Approver
@@ -375,12 +374,13 @@ class Program:
 
     def _use_settings(self) -> None:
         now, fresh = self.launch, self._prepared()
-        self.launch = replace(
-            now, config=fresh.config, workspace=fresh.workspace, others=fresh.others
-        )
+        self.launch = replace(now, config=fresh.config, workspace=fresh.workspace)
         access = fresh.access
         self.launch = self.launch.reached(
-            cloud=access.cloud, profile=access.profile, foreign_server=access.foreign_server
+            cloud=access.cloud,
+            profile=access.profile,
+            foreign_server=access.foreign_server,
+            others=access.others,
         )
         if not _same_server(fresh, now):
             self.launch = self.launch.with_key(None)  # a key is for the server it was given for

@@ -26,12 +26,12 @@ from tui.batch.run_store import read_tasks
 from tui.batch.state import RunState
 from tui.batch.task_worktrees import TaskWorktrees
 from tui.batch.taskfile import TaskFile
+from tui.core.config import model_of, profile_of, through
 from tui.core.dataclass import dataclass, replace
 from tui.core.errors import UsageError, os_error_as
 from tui.core.files import read_small
 from tui.core.git.door import GitError
 from tui.core.paths import Folders, shorten
-from tui.core.profile_models import model_of, profile_of, through
 from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX
 from tui.provider.prices import price_of
 from tui.settings.trust import Trust, items, undecided

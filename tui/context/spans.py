@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
-from tui.core.config import Price
+from tui.core.config import Price, model_of, profile_of
 from tui.core.dataclass import dataclass, field
 from tui.core.formatting import moment_of
 from tui.core.messages import (
@@ -418,7 +418,7 @@ def _answer(fold: SpanFold, record: Record, data: dict[str, Any], content: list[
     values = request.values if request else _operation(model or "unknown", turn.provider)
     reason = _short(data.get("stop_reason"))
     values = values | {
-        "gen_ai.response.model": model,
+        "gen_ai.response.model": model_of(model),
         "gen_ai.response.id": _short(data.get("message_id")),
         "holdfast.request.id": _short(data.get("request_id")),
         **({"gen_ai.response.finish_reasons": (reason,)} if reason else {}),
@@ -573,7 +573,7 @@ def _aside(fold: SpanFold, record: Record, data: dict[str, Any], *, parent: str 
     server = _server(data.get("server"))
     values: _Values = {
         **_operation(model, _provider(server) if server else turn.provider),
-        "gen_ai.response.model": model,
+        "gen_ai.response.model": model_of(model),
         "holdfast.request.purpose": _PURPOSES[record.type],
         **server,
         **_usage(usage),
@@ -591,7 +591,7 @@ def _aside(fold: SpanFold, record: Record, data: dict[str, Any], *, parent: str 
     if record.type in BESIDE:
         start = fold.now - int(_seconds(data.get("seconds")) * 1e9)
     id_ = _span_id("aside", record.id)
-    fold.put(turn, f"chat {model}", id_, start, values, parent=parent, client=True)
+    fold.put(turn, f"chat {model_of(model)}", id_, start, values, parent=parent, client=True)
 
 
 def _break(fold: SpanFold, record: Record, data: dict[str, Any]) -> None:
@@ -692,7 +692,8 @@ def _operation(model: str, provider: str) -> _Values:
     return {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": provider,
-        "gen_ai.request.model": model,
+        "gen_ai.request.model": model_of(model),
+        "holdfast.profile": profile_of(model),
     }
 
 

@@ -182,12 +182,14 @@ def words(fact: Told, now: datetime | None = None) -> Sentence | None:  # noqa: 
             parked = f"Parked{when} ({class_in_words(error_class)}){why}"
             return Sentence(f"{parked} It continues by itself.", "warning")
         case facts.ModelSwitched(error_class=None):
-            return Sentence(f"Back to the model {fact.new}: {_ended(fact.reason)}{_anew(fact)}")
+            return Sentence(
+                f"Back to the model {fact.new}: {_ended(fact.reason)}{_sent_again(fact)}"
+            )
         case facts.ModelSwitched():
             at = moment_of(fact.back_at)
             when = f"at {_moment(at, now)}" if at else "by itself"
             back = f"Back to {fact.old} {when}, or with /model {fact.old}."
-            text = f"{_ended(fact.reason)} Switched to {fact.new}.{_anew(fact)} {back}"
+            text = f"{_ended(fact.reason)} Switched to {fact.new}.{_sent_again(fact)} {back}"
             id_ = f"request {fact.request_id}" if fact.request_id else ""
             return Sentence(text, "warning", id_)
         case facts.RecoveryStep(_, text, before, after):
@@ -695,14 +697,14 @@ def _wait(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 60 else duration(seconds)
 
 
-def _anew(fact: facts.ModelSwitched) -> str:
+def _sent_again(fact: facts.ModelSwitched) -> str:
     """Say what it costs that a server of another profile is asked: it has its own cache, and reads
     only its own thinking."""
-    if not fact.written_anew:
+    if not fact.again:
         return ""
     usd = f" (≈ {money(fact.usd)})" if fact.usd is not None else ""
     lost = f"; leaves out {plural(fact.thoughts, 'thought')}" if fact.thoughts else ""
-    return f" Its server reads {tokens(fact.written_anew)} tokens anew{usd}{lost}."
+    return f" Sends {tokens(fact.again)} tokens again{usd}{lost}."
 
 
 def _ended(text: str) -> str:

@@ -24,11 +24,11 @@ from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 from tui.core.clock import Clock, timestamp
+from tui.core.config import model_of, profile_of, through
 from tui.core.dataclass import dataclass
 from tui.core.errors import ErrorClass, ProviderError
 from tui.core.facts import ModelSwitched
 from tui.core.formatting import wait_time
-from tui.core.profile_models import model_of, profile_of, through
 from tui.provider.base import ModelInfo, Provider, Request, StreamPart
 from tui.provider.provider_wrapper import ProviderWrapper
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 
+from tui.core.config import model_of, profile_of, through
 from tui.core.errors import CredentialsError, ProviderError
-from tui.core.profile_models import model_of, profile_of, through
 from tui.provider.base import AttemptStarted, Completed, ModelInfo, Provider, Request, StreamPart
 from tui.provider.provider_wrapper import ProviderWrapper
 

@@ -14,11 +14,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
-from tui.core.config import EVERY_MODEL, Price
+from tui.core.config import EVERY_MODEL, Price, model_of, profile_of, through
 from tui.core.dataclass import astuple, dataclass
 from tui.core.formatting import tokens
 from tui.core.messages import Usage
-from tui.core.profile_models import model_of, profile_of, through
 from tui.provider.catalogue import base_name
 
 _CLOUD_ID: Final = "anthropic.claude-"

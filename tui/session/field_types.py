@@ -156,7 +156,7 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
     "failover": {
         **_TROUBLE,
         **_each("from to back_at", _text),
-        **_each("written_anew usd thoughts", _number),
+        **_each("again usd thoughts", _number),
     },
     "parked": {**_TROUBLE, "until": _text},
     "recovery": {

@@ -14,13 +14,13 @@ from typing import Any, Final, cast, get_args
 
 from msgspec import structs
 
+from tui.core.config import profile_of
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import ConfigError, UsageError
 from tui.core.files import read_small
 from tui.core.late_pattern import late_pattern
 from tui.core.messages import list_of, object_of
 from tui.core.paths import Folders, shorten
-from tui.core.profile_models import profile_of
 from tui.core.toml_files import parse_toml
 from tui.settings import layers, profiles
 from tui.settings.layers import IgnoredSetting, LoadedSettings, SettingsLayer, Table

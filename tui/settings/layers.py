@@ -20,14 +20,13 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import msgspec
 
 from tui.core import claude_names
-from tui.core.config import Config, Price, ProfileSettings
+from tui.core.config import Config, Price, ProfileSettings, profile_of, through
 from tui.core.dataclass import dataclass, replace
 from tui.core.errors import ConfigError
 from tui.core.files import read_small
 from tui.core.json_files import parse_json
 from tui.core.messages import object_of
 from tui.core.paths import Folders, shorten
-from tui.core.profile_models import profile_of, through
 from tui.core.toml_files import parse_toml
 from tui.core.workspace import PRIVATE_DIR
 from tui.settings import mcp_json, profiles

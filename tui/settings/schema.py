@@ -12,9 +12,8 @@ from typing import Any, Final, Literal, TypeAlias, cast, get_args
 import msgspec
 from msgspec import inspect as schema
 
-from tui.core.config import Config, Price
+from tui.core.config import Config, Price, profile_of
 from tui.core.dataclass import dataclass, replace
-from tui.core.profile_models import profile_of
 from tui.core.redaction import MASK, mask
 from tui.settings.fields import Field, fields_of, heading_of
 from tui.settings.layers import LoadedSettings, Place, SettingsLayer, Table

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tui.agent.overflow_recovery import OverflowRecovery
-from tui.agent.request.any_server import for_any_server
 from tui.agent.request.check import checked
 from tui.agent.request.form import target_of
 from tui.agent.request.image_limits import keep_to_limits
@@ -61,6 +60,8 @@ def adapt(requests: RequestState, asked: Request, model: ModelInfo) -> Request |
     if asked is not requests.asked:  # a question beside the conversation
         most, link = min(asked.max_tokens, model.max_output), requests.ctx.link
         if link.at(asked.model) is not link.at(model.id):
+            from tui.agent.request.any_server import for_any_server  # noqa: PLC0415 - seldom needed
+
             asked = for_any_server(asked)
         return replace(asked, model=model.id, max_tokens=most)
     if not requests.fits(model).ok:

@@ -17,10 +17,10 @@ from tui.agent.launch import BARE, BARE_HINT, PRACTICE
 from tui.app.doctor.check import Check, Subject
 from tui.core.checkers import KNOWN, configured, program_of
 from tui.core.clouds import access_of
+from tui.core.config import profile_of
 from tui.core.errors import CredentialsError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
-from tui.core.profile_models import profile_of
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import safe_search_path
 from tui.settings import credentials, layers, mcp_json

@@ -23,14 +23,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import msgspec
 
 from tui.context.usage.bills import BILLED, Bill, bills_of
-from tui.core.config import Price
+from tui.core.config import Price, profile_of
 from tui.core.dataclass import dataclass
 from tui.core.errors import SessionError
 from tui.core.facts import DEFAULT_PROFILE
 from tui.core.gc_pause import gc_pause
 from tui.core.messages import string_of
 from tui.core.paths import Folders
-from tui.core.profile_models import profile_of
 from tui.core.two_processes import in_two
 from tui.session.cache_database import CacheDatabase, key_of, transaction
 from tui.session.catalog import (

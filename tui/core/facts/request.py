@@ -137,7 +137,7 @@ class ModelSwitched(DurableFact, frozen=True, tag="model_switched"):
 
     `back_at` (ISO 8601) is when the model first asked for may be asked again, None where that is
     now or not known. The rest is of the error that led to it, as in `RetryScheduled`;
-    `error_class` is None on the way back. Where that is a model of another profile, `written_anew`
+    `error_class` is None on the way back. Where that is a model of another profile, `again`
     are the tokens that its server has not in its cache, for `usd`, and `thoughts` the answers whose
     thinking it can't read.
     """
@@ -145,7 +145,7 @@ class ModelSwitched(DurableFact, frozen=True, tag="model_switched"):
     record_type = "failover"
     written = (
         "from=old to=new reason back_at error_class status request_id received text=streamed"
-        " written_anew? usd? thoughts?"
+        " again? usd? thoughts?"
     )
 
     old: str = field(name="from")
@@ -157,7 +157,7 @@ class ModelSwitched(DurableFact, frozen=True, tag="model_switched"):
     request_id: str | None = None
     received: int = 0
     streamed: Kept[str] = ""
-    written_anew: int = 0
+    again: int = 0
     usd: float | None = None
     thoughts: int = 0
 
