@@ -187,7 +187,7 @@ class ModelStream:
 
         info = await self.ctx.link.provider.model_info(switched.new)
         due = next_prompt(self.requests, info)
-        usd = due.usd if due.tokens > due.cached else None
+        usd = UNSET if due.usd is None else due.usd
         lost = thoughts_elsewhere(self.requests, switched.new)
         return structs.replace(switched, again=due.tokens - due.cached, usd=usd, thoughts=lost)
 

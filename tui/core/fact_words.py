@@ -702,7 +702,7 @@ def _sent_again(fact: facts.ModelSwitched) -> str:
     only its own thinking."""
     if not fact.again:
         return ""
-    usd = f" (≈ {money(fact.usd)})" if fact.usd is not None else ""
+    usd = f" (≈ {money(fact.usd)})" if fact.usd else ""
     lost = f"; leaves out {plural(fact.thoughts, 'thought')}" if fact.thoughts else ""
     return f" Sends {tokens(fact.again)} tokens again{usd}{lost}."
 

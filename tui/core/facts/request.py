@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, Self, TypeAlias
 
-from msgspec import field
+from msgspec import UNSET, UnsetType, field
 from msgspec.structs import replace
 
 from tui.core.errors import ErrorClass
@@ -157,9 +157,9 @@ class ModelSwitched(DurableFact, frozen=True, tag="model_switched"):
     request_id: str | None = None
     received: int = 0
     streamed: Kept[str] = ""
-    again: int = 0
-    usd: float | None = None
-    thoughts: int = 0
+    again: int | UnsetType = UNSET
+    usd: float | UnsetType = UNSET
+    thoughts: int | UnsetType = UNSET
 
 
 class Parked(DurableFact, frozen=True, tag="parked"):
