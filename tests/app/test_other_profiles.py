@@ -11,18 +11,24 @@ from typing import Any
 
 import pytest
 
+from tests.app.test_error_options import Chooser, until
 from tests.app.test_profiles import HOME, WORK, ask, asked, opened, write
 from tests.support import clouds
 from tests.support.clouds import CloudServer
 from tests.support.server import LoopbackServer
 from tui.agent.limits import session_cost
 from tui.app import launch_config
+from tui.app.conversation import Conversation
+from tui.app.error_options import offer_recovery
+from tui.app.open_session import open_first
 from tui.app.options.arguments import Options
+from tui.app.program import Program
+from tui.app.services import SessionChoice
 from tui.context.request_replay import RequestReplay
 from tui.context.usage import bills_in
 from tui.core.config import Config
 from tui.core.errors import ConfigError
-from tui.core.facts import ErrorRaised, ModelSwitched, Notice
+from tui.core.facts import CompactionFinished, ErrorRaised, ModelSwitched, Notice
 from tui.core.messages import Usage
 from tui.core.paths import folders
 from tui.provider import failover
@@ -299,3 +305,55 @@ def test_the_profile_in_use_is_no_other_one(tmp_path: Path) -> None:
     assert work.config.fallback_models == ("@default/", OPUS)
     assert [*work.others] == ["default"]
     assert work.others["default"].access.profile.name == ""
+
+
+async def test_what_the_other_server_refuses_is_left_out_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with api_and_bedrock(monkeypatch, [BUSY, BUSY], [THINKS]) as (_, cloud):
+        cloud.script.lacks = ["output_config"]
+        async with opened(Options(cwd=tmp_path).having(effort="low")) as (_, agent, _facts):
+            facts = await ask(agent)
+            off = [one.data for one in agent.session.records if one.type == "feature"]
+        assert not [one for one in facts if isinstance(one, ErrorRaised)]
+        assert [one["model"] for one in off] == [f"@aws/{OPUS}"]
+        assert "output_config" in cloud.entered[0]
+        assert "output_config" not in cloud.entered[1]
+
+
+async def test_a_summary_is_made_through_the_other_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = [THINKS, BUSY, BUSY], [THINKS, THINKS, {"text": "A summary of it all."}, THINKS]
+    async with api_and_bedrock(monkeypatch, *turns) as (first, cloud):
+        first.script.compactions = [{"status": 529, "type": "overloaded_error"}]
+        async with opened(Options(cwd=tmp_path)) as (_, agent, _facts):
+            for text in ("hello", "and now?", "more"):
+                await ask(agent, text * 300)
+            facts = [one async for one in agent.context.compact()]
+            await ask(agent, "and then?")
+        assert cloud.refused == []
+    done = next(one for one in facts if isinstance(one, CompactionFinished))
+    assert (done.problem, done.model) == ("", f"@aws/{OPUS}")
+
+
+async def test_a_key_that_is_refused_offers_the_other_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = {**THINKS, "faults": [{"status": 401, "type": "authentication_error"}]}
+    async with api_and_bedrock(monkeypatch, [refused], [THINKS]) as (_, cloud):
+        program, frontend = Program(Options(cwd=tmp_path), None), Chooser("elsewhere")
+        conversation = Conversation(program, frontend)
+        await open_first(conversation, SessionChoice())
+        agent = conversation.agent
+        assert agent is not None
+        assert conversation.submit("hello") == "sent"
+        await until(lambda: frontend.results)
+        await offer_recovery(conversation, ErrorRaised("auth", "No such key.", True, ""))
+        await until(lambda: len(frontend.results) == 2)
+        await conversation.close()
+        (card,) = frontend.asked
+        assert card.ways[0].label == "Through aws"
+    assert agent.models.current == f"@aws/{OPUS}"
+    assert not agent.models.takes_key
+    assert len(cloud.entered) == 1

@@ -55,6 +55,8 @@ class ModelLink:
 
     direct: Provider = field(init=False)
     """Answers small jobs: the same provider without fallbacks."""
+    beside: str = field(default="", init=False)
+    """The model that answered last beside the conversation; "" where none was asked yet."""
     fallback_window: int | None = field(default=None, init=False)
     """Tokens that the model takes which answers in the place of `model`; None where none does."""
 
