@@ -734,8 +734,8 @@ class ModelKeys(_Section, frozen=True, kw_only=True):
     ] = "claude-haiku-5-5"
     fallback_models: Annotated[
         tuple[Name, ...],
-        "Fallback models: Models tried in this order when the first fails; @PROFILE or"
-        " @PROFILE/MODEL is asked through another profile.",
+        "Fallback models: Tried in this order when the first fails; @PROFILE is that model through"
+        " another profile.",
     ] = ()
     base_url: Annotated[
         Url,
