@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tui.agent.request.any_server import for_any_server
 from tui.provider.base import Request
 
@@ -9,27 +11,28 @@ MARK = {"type": "ephemeral", "ttl": "1h"}
 
 
 def test_what_only_the_first_server_knows_is_left_out() -> None:
+    messages: list[Any] = [
+        {"role": "user", "content": [{"type": "compaction", "content": "So far.", "x": 1}]},
+        {"role": "user", "content": [{"type": "text", "text": "Go on."}]},
+        {"role": "system", "content": [{"type": "text", "text": "Mode: plan."}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "Hm.", "signature": "s"},
+                {"type": "tool_use", "id": "t", "name": "look", "input": {}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "t", "cache_control": MARK}],
+        },
+        {"role": "system", "content": [{"type": "tool_addition", "tool": {}}]},
+        {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "d"}]},
+    ]
     asked = Request(
         "claude-opus-5-5",
         [{"type": "text", "text": "You help.", "cache_control": MARK}],
-        [
-            {"role": "user", "content": [{"type": "compaction", "content": "So far.", "x": 1}]},
-            {"role": "user", "content": [{"type": "text", "text": "Go on."}]},
-            {"role": "system", "content": [{"type": "text", "text": "Mode: plan."}]},
-            {
-                "role": "assistant",
-                "content": [
-                    {"type": "thinking", "thinking": "Hm.", "signature": "s"},
-                    {"type": "tool_use", "id": "t", "name": "look", "input": {}},
-                ],
-            },
-            {
-                "role": "user",
-                "content": [{"type": "tool_result", "tool_use_id": "t", "cache_control": MARK}],
-            },
-            {"role": "system", "content": [{"type": "tool_addition", "tool": {}}]},
-            {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "d"}]},
-        ],
+        messages,
         [{"name": "look", "cache_control": MARK}],
         1000,
         thinking={"type": "adaptive"},

@@ -416,9 +416,8 @@ class FrameState:
             return []
         if WEB_SEARCH in self._features.off(ctx.link.model.id):
             return []
-        # The frame is sent to every fallback as well, and what the search found.
-        others = ctx.link.others.values()
-        if any(not one.first_party or WEB_SEARCH in one.lacks for one in others):
+        # Every fallback gets the frame as well, and what only this server may read of a search.
+        if any(one.host != ctx.link.own.host for one in ctx.link.others.values()):
             return []
         domains = search_domains(ctx.rules.gate.policy)
         return [web_search(domains.allowed, domains.blocked)] if domains else []
