@@ -302,7 +302,7 @@ def test_the_profile_in_use_is_no_other_one(tmp_path: Path) -> None:
     usual = launch_config.prepare(Options(cwd=tmp_path))
     assert usual.config.fallback_models == ("@work/claude-haiku-5-5", f"@work/{OPUS}")
     work = launch_config.prepare(Options(cwd=tmp_path).having(profile="work"))
-    assert work.config.fallback_models == ("@default/", OPUS)
+    assert work.config.fallback_models == ("@default", OPUS)
     assert [*work.others] == ["default"]
     assert work.others["default"].access.profile.name == ""
 

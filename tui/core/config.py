@@ -589,7 +589,7 @@ def model_of(model: str) -> str:
 def through(profile: str, model: str) -> str:
     """The whole name of a model that is asked through a profile, by which requests, records and
     prices name it; "" is the profile in use."""
-    return f"@{profile}/{model}" if profile else model
+    return f"@{profile}/{model}".rstrip("/") if profile else model
 
 
 class Price(_Section, frozen=True, kw_only=True):
