@@ -33,7 +33,8 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
     "link": {
         "provider": "without fallbacks: its parent's turn knows of none",
         "model": "by its definition",
-        "cache_life": "it is over soon, unless the person chose an hour",
+        "own": "its cache is over soon, unless the person chose an hour",
+        "others": "their caches, too",
     },
     "toolbox": {
         "tools": "fewer, and no servers' until they join",
@@ -98,6 +99,6 @@ def test_a_field_is_the_parents_or_has_a_reason(
 
 def test_what_an_hour_of_cache_costs_is_the_persons_choice(tmp_path: Path) -> None:
     link = make_agent(tmp_path, ScriptedProvider())._ctx.link  # pyright: ignore[reportPrivateUsage] - the subject
-    chosen = replace(link, cache_life="1h")
+    chosen = replace(link, own=replace(link.own, cache_life="1h"))
     assert chosen.for_sub_agent(link.model, "1h").cache_life == "1h"
     assert chosen.for_sub_agent(link.model, "5m").cache_life == "5m"

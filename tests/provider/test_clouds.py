@@ -13,7 +13,7 @@ from tests.provider.conversation import a_request, ask, parts_of, user
 from tests.support import clouds
 from tests.support.clock import ManualClock
 from tests.support.clouds import FAULTS, CloudServer, Kind
-from tui.core.clouds import CloudAccess, access_of
+from tui.core.clouds import Cloud, CloudAccess, access_of
 from tui.core.config import AnswerSettings, Config, ProviderSettings
 from tui.core.errors import CredentialsError, ErrorClass, ProviderError
 from tui.core.facts import TextDelta
@@ -486,3 +486,19 @@ def test_the_server_s_own_encoding_is_amazons() -> None:
     first, second = buffer
     assert json.loads(first.payload)["p"]
     assert second.headers[":exception-type"] == "a"
+
+
+async def test_a_request_that_a_cloud_would_refuse_as_too_large_is_not_sent(
+    signed_in: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Cloud, "request_bytes", property(lambda _: 100_000))
+    async with CloudServer("bedrock", {"turns": [{"text": "Hi."}]}) as server:
+        provider = signed_in(server)
+        with pytest.raises(ProviderError) as caught:
+            await ask(provider, a_request(user("x" * 100_000), model=NEW))
+        assert server.requests == []
+        await ask(provider, a_request(user("x" * 99_000), model=NEW))
+        await provider.aclose()
+    error = caught.value
+    assert (error.error_class, error.retryable) == ("payload_too_large", False)
+    assert "0.1 MB, of at most 20 MB; nothing was sent." in error.message

@@ -12,7 +12,7 @@ from tui.agent.agent_context import AgentContext
 from tui.agent.call_rules import CallRules
 from tui.agent.frame_sources import FrameSources
 from tui.agent.limits import Limits
-from tui.agent.model_link import ModelLink
+from tui.agent.model_link import ModelLink, ModelServer
 from tui.agent.prompts import parse
 from tui.agent.toolbox import Toolbox
 from tui.core.clock import Clock, SystemClock
@@ -83,12 +83,15 @@ def make_agent(
 
 
 def agent_context(**fields: Any) -> AgentContext:
-    """A context from the fields of all its groups, by their names alone."""
+    """A context from the fields of all its groups, by their names alone; `server` is the host."""
 
     def group(kind: type[Any]) -> Any:
         names = [each.name for each in dataclasses.fields(kind) if each.init]
         return kind(**{name: fields.pop(name) for name in names if name in fields})
 
+    if host := fields.pop("server", ""):
+        fields["host"] = host
+    fields.setdefault("own", group(ModelServer))
     link, toolbox = group(ModelLink), group(Toolbox)
     rules, sources = group(CallRules), group(FrameSources)
     return AgentContext(link=link, toolbox=toolbox, rules=rules, sources=sources, **fields)

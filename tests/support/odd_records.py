@@ -135,7 +135,9 @@ def _records() -> list[tuple[str, Json]]:
             "before": "/w/b.txt", "before_sha256": "ab", "after_sha256": "cd",
         }),
         ("retry", {**_TROUBLE, "attempt": 1, "max_attempts": 3, "delay_s": 2.0}),
-        ("failover", {**_TROUBLE, "from": "a", "to": "b", "back_at": _TIME}),
+        ("failover", {
+            **_TROUBLE, "from": "a", "to": "b", "back_at": _TIME, "again": 5, "usd": 0.1,
+        }),
         ("recovery", {
             "step": "prune", "action": "left out", "error_class": "overflow",
             "tokens_before": 10, "tokens_after": 5, "request_id": "r", "text": "t",

@@ -19,7 +19,7 @@ from tui.agent.toolbox import Toolbox
 from tui.agent.turn_state import TurnState
 from tui.context.token_ledger import Ledger
 from tui.core.clock import Clock
-from tui.core.config import Config
+from tui.core.config import Config, ProviderSettings, model_of, profile_of
 from tui.core.facts import (
     DEFAULT_PROFILE,
     Debug,
@@ -170,7 +170,7 @@ class AgentContext:
         usage = Usage(cache_creation_input_tokens=written, output_tokens=request.max_tokens)
         if (price := self.price_of(request.model)) is None:
             return Spent(1, usage, None)
-        life = self.link.cache_life
+        life = self.link.at(request.model).cache_life
         most = price.forecast(written=written, output=request.max_tokens, life=life)
         return Spent(1, usage, most)
 
@@ -186,6 +186,14 @@ class AgentContext:
     def price(self) -> ModelPrice | None:
         """The price of the current model; None where it is not known."""
         return self.price_of(self.link.model.id)
+
+    def longest_answer(self, model: str) -> int:
+        """The most tokens that the person allows an answer of a model; 0 where nothing is set."""
+        return self.settings_of(model).longest_answer(model_of(model))
+
+    def settings_of(self, model: str) -> ProviderSettings:
+        """The person's settings of the server that a model is asked of."""
+        return self.link.at(model).settings if profile_of(model) else self.config.provider
 
     def price_of(self, model: str) -> ModelPrice | None:
         """Return the price of any model."""

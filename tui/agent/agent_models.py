@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.directive_state import DirectiveState
+from tui.agent.model_link import ModelServer
 from tui.agent.recovery import DeferredRetry
 from tui.agent.request.break_cost import effort_cost
 from tui.agent.request.due import adapt
@@ -22,21 +23,12 @@ from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
 from tui.core.facts import Fact
 from tui.provider.base import ModelInfo, Provider
-from tui.provider.prices import CacheLife, Payer, price_of
+from tui.provider.prices import Payer
 from tui.provider.retry import RetryControl
 
 if TYPE_CHECKING:
+    from tui.agent.request.next_prompt import NextPrompt
     from tui.agent.warm_cache import CacheWarmer
-
-
-@dataclass(frozen=True, slots=True)
-class NextPrompt:
-    """The next request as one model would get it: its tokens, how many of them the server still has
-    in its cache, and the price of all, None where that isn't known."""
-
-    tokens: int
-    cached: int = 0
-    usd: float | None = None
 
 
 @dataclass(slots=True)
@@ -91,6 +83,11 @@ class AgentModels:
         return self._ctx.link.model.id
 
     @property
+    def fallbacks(self) -> Sequence[str]:
+        """The models that are asked where it can't answer, in their order."""
+        return self._ctx.link.fallbacks
+
+    @property
     def profile(self) -> str:
         """The person's profile whose key is used; "" for none."""
         return self._ctx.config.profile
@@ -108,7 +105,7 @@ class AgentModels:
     @property
     def takes_key(self) -> bool:
         """True if a key signs the requests; a cloud signs by the person's account."""
-        return self._ctx.config.provider.kind == "anthropic"
+        return self._ctx.settings_of(self.current).kind == "anthropic"
 
     @property
     def window(self) -> int:
@@ -163,20 +160,9 @@ class AgentModels:
     def next_prompt(self, info: ModelInfo, payer: Payer | None = None) -> NextPrompt:
         """Return what the next prompt costs if a model gets it with the conversation so far. Each
         model has its own cache, for each `payer`; None is the one in use."""
-        ctx, sent = self._ctx, self._requests.sent
-        payer = payer or Payer(self.profile, self.server, self.prices)
-        asked = {record.data.get("model") for record in sent.all()}
-        if not asked:
-            return NextPrompt(0)
-        size, read = self._requests.meter.tokens_for(info.id), 0
-        if info.id in asked:
-            kept = sent.cached(info, payer.server, payer.profile)
-            if kept.last is not None and kept.warm(ctx.clock.now().timestamp()):
-                read = min(size, round(kept.last.tokens))
-        price, new = price_of(info.id, payer.prices), size - read
-        life = ctx.link.cache_life
-        usd = price.forecast(read=read, written=new, prompt=size, life=life) if price else None
-        return NextPrompt(size, read, usd)
+        from tui.agent.request.next_prompt import next_prompt  # noqa: PLC0415 - on demand
+
+        return next_prompt(self._requests, info, payer)
 
     def use(self, info: ModelInfo) -> Sequence[Fact]:
         """Ask another model; a parked turn resumes with it at once."""
@@ -193,18 +179,15 @@ class AgentModels:
         info: ModelInfo,
         small_model: ModelInfo | None,
         *,
-        server: str,
-        first_party: bool,
-        lacks: frozenset[str],
-        cache_life: CacheLife,
+        own: ModelServer,
+        others: Mapping[str, ModelServer],
     ) -> Sequence[Fact]:
         """Ask through another provider. Raises RuntimeError while a turn runs."""
         self._ctx.refuse_in_turn()
         link, before = self._ctx.link, self._ctx.link.provider
         link.provider, link.direct = self._with_fallbacks(provider), provider
         link.small_model = small_model
-        link.server, link.first_party, link.cache_life = server, first_party, cache_life
-        link.lacks = lacks
+        link.own, link.others = own, others
         changes = self.use(info)
         self.close()
         self.load()

@@ -443,7 +443,7 @@ class Compactor:
             reason,
             covers=made.plan.covers,
             prefix_sha256=self._prefix(made.plan),
-            model=self.ctx.link.model.id,
+            model=self.ctx.link.beside or self.ctx.link.model.id,
             usage=made.usage,
             verbatim=made.verbatim,
             **made.block,
@@ -454,7 +454,7 @@ class Compactor:
         self._gave_up = _last_prompt(self.ctx.records)
         usage = sum((one.usage for one in self._asked), Usage())
         if usage.total:
-            self.ctx.record(facts.AnswerUnused(self.ctx.link.model.id, usage, problem))
+            self.ctx.record(facts.AnswerUnused(self.ctx.link.beside, usage, problem))
         self.ctx.publish(facts.CompactionFinished(before, before, 0, "", reason, problem))
         return False
 

@@ -18,12 +18,11 @@ from tui.agent.frame_sources import FrameSources
 from tui.agent.launch import BARE, Launch, policy_of
 from tui.agent.model_access import (
     agent_model,
-    cache_life,
-    is_first_party,
-    lacks_of,
     listed_model,
     make_provider,
+    other_servers,
     server_name,
+    server_of_launch,
     small_model_of,
 )
 from tui.agent.model_link import ModelLink
@@ -127,10 +126,8 @@ def make_agent(
                 small_model=small_model_of(launch),
                 control=control,
                 max_wait_s=launch.max_wait_s,
-                server=server_name(launch),
-                first_party=is_first_party(launch),
-                lacks=lacks_of(launch),
-                cache_life=cache_life(launch),
+                own=server_of_launch(launch),
+                others=other_servers(launch),
                 find_model=lambda name: agent_model(launch, name),
             ),
             toolbox=Toolbox(
@@ -224,10 +221,8 @@ async def reconnect(agent: Agent, launch: Launch, clock: Clock) -> Sequence[Fact
         make_provider(launch, clock, agent.models.control),
         await asyncio.to_thread(listed_model, launch, name),
         await asyncio.to_thread(small_model_of, launch),
-        server=server,
-        first_party=is_first_party(launch),
-        lacks=lacks_of(launch),
-        cache_life=cache_life(launch),
+        own=server_of_launch(launch),
+        others=other_servers(launch),
     )
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui.agent.limits import Limits
 from tui.context.system_prompt import Source
 from tui.core.clock import Clock
-from tui.core.config import Config
+from tui.core.config import Config, model_of, profile_of, through
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.paths import Folders
 from tui.core.workspace import Workspace
@@ -63,6 +63,8 @@ class Access:
     cloud: CloudAccess | None = None
     around: Callable[[Provider, Clock], Provider] | None = None
     short_names: bool = False
+    others: Mapping[str, Launch] = field(default_factory=dict[str, "Launch"])
+    """The same launch through each of the other profiles that its fallbacks name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +142,20 @@ class Launch:
         signed = self.access.sign_in
         return self.config.base_url or (signed.base_url if signed else "")
 
+    @property
+    def others(self) -> Mapping[str, Launch]:
+        """The same launch through other profiles, by their names."""
+        return self.access.others
+
+    def at(self, model: str) -> Launch:
+        """The launch through which a model is asked."""
+        return self.others.get(profile_of(model), self)
+
     def whole_name(self, name: str) -> str:
         """The model that a short name stands for; any other as it is. Blocks."""
+        if profile := profile_of(name):
+            own = model_of(name)
+            return through(profile, self.at(name).whole_name(own)) if own else name
         return model_list.resolve(name, self.folders.cache, self.base_url)
 
     @property

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from tui.agent.launch import PRACTICE, Launch
+from tui.agent.model_link import ModelServer
 from tui.core.clock import Clock
-from tui.core.config import Config
+from tui.core.config import Config, model_of, profile_of
 from tui.core.errors import UsageError
 from tui.provider import catalogue, model_list
 from tui.provider.base import ModelInfo, Provider
@@ -28,10 +29,17 @@ if TYPE_CHECKING:
 
 
 def make_provider(launch: Launch, clock: Clock, control: RetryControl | None = None) -> Provider:
-    """The model's side: the practice model, or the server behind retries, which `control` ends.
+    """The model's side: the practice model, or the server behind retries, which `control` ends, and
+    those of other profiles.
 
     Raises UsageError for a broken practice script.
     """
+    if launch.others:
+        from tui.provider.other_profiles import ByProfile  # noqa: PLC0415 - few name any
+
+        control = control or RetryControl()
+        others = {name: make_provider(one, clock, control) for name, one in launch.others.items()}
+        return ByProfile(make_provider(launch.reached(others={}), clock, control), others)
     if launch.access.practice:
         from tui.provider.practice.provider import PracticeModel  # noqa: PLC0415 - one is used
         from tui.provider.practice.script import read_script  # noqa: PLC0415
@@ -110,8 +118,28 @@ def cache_life(launch: Launch) -> CacheLife:
     return "1h" if is_first_party(launch) and not launch.one_turn else "5m"
 
 
+def server_of_launch(launch: Launch) -> ModelServer:
+    """Return the server of a launch, as an agent's requests see it."""
+    cloud = None if launch.access.practice else launch.access.cloud
+    return ModelServer(
+        host=server_name(launch),
+        first_party=is_first_party(launch),
+        lacks=lacks_of(launch),
+        cache_life=cache_life(launch),
+        request_bytes=cloud.cloud.request_bytes if cloud else 0,
+        settings=launch.config.provider,
+    )
+
+
+def other_servers(launch: Launch) -> dict[str, ModelServer]:
+    """Return the servers of the other profiles that a launch may ask."""
+    return {name: server_of_launch(one) for name, one in launch.others.items()}
+
+
 def known_model(launch: Launch, name: str) -> ModelInfo:
     """Return what is known of a model before the server has been asked."""
+    if (other := launch.at(name)) is not launch:
+        return replace(known_model(other, model_of(name)), id=name)
     if launch.access.practice:
         from tui.provider.practice.provider import INFO  # noqa: PLC0415 - one is used
 
@@ -124,6 +152,8 @@ def known_model(launch: Launch, name: str) -> ModelInfo:
 def listed_model(launch: Launch, name: str) -> ModelInfo:
     """Return what the server reported of a model when it listed them last, else what is known.
     Blocks."""
+    if (other := launch.at(name)) is not launch:
+        return replace(listed_model(other, model_of(name)), id=name)
     known = known_model(launch, name)
     if launch.access.practice:
         return known
@@ -138,13 +168,15 @@ def listed_model(launch: Launch, name: str) -> ModelInfo:
 
 
 def asked_model(launch: Launch, name: str) -> ModelInfo | None:
-    """The model that a command asks for; None where the server is not known to have it. Blocks."""
-    if launch.access.practice:
+    """The model that a command asks for; None where the server is not known to have it. A command
+    chooses no account. Blocks."""
+    if launch.access.practice or profile_of(name):
         return None
     whole, config = launch.whole_name(name), launch.config
     listed = model_list.listed(launch.folders.cache, launch.base_url)
     known = {str(model.get("id")) for model in listed}
-    known |= {config.model, config.small_model, *config.fallback_models, *config.prices}
+    known |= {name for name in config.prices if not profile_of(name)}
+    known |= {config.model, config.small_model, *config.fallback_models}
     usual = launch.access.cloud is not None or not launch.base_url
     known |= set(catalogue.names() if usual and not listed else ())
     return listed_model(launch, whole) if whole in known else None
@@ -162,8 +194,8 @@ def small_model_of(launch: Launch) -> ModelInfo | None:
 
 def agent_model(launch: Launch, name: str) -> ModelInfo | None:
     """Return what is known of a model that a definition names. A server of another kind has it only
-    if it lists it."""
-    if launch.access.practice:
+    if it lists it. A definition chooses no account."""
+    if launch.access.practice or profile_of(name):
         return None
     model = listed_model(launch, launch.whole_name(name))
     return model if is_first_party(launch) or model.source == "server" else None

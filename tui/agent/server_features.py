@@ -39,21 +39,22 @@ class ServerFeatures:
         """Return the features that are not used with a model."""
         recorded = frozenset(known.feature for known in self._of(model))
         return (
-            self.ctx.link.lacks
+            self.ctx.link.at(model).lacks
             | recorded
             | {feature for feature, of in self._unrecorded if of == model}
         )
 
     def _of(self, model: str) -> Iterator[FeatureMissing]:
+        server = self.ctx.link.at(model).host
         for record in self._index.of(self.ctx.records):
             known = FeatureMissing.of_record(record.data)
-            if known.model == model and known.server == self.ctx.link.server:
+            if known.model == model and known.server == server:
                 yield known
 
     def limited(self, model: ModelInfo) -> ModelInfo:
         """Return a model with the length of its answers as the person set it, and no longer than
         its server allowed. A setting beyond what is known counts where that is an assumption."""
-        wanted, most = self.ctx.config.provider.longest_answer(model.id), model.max_output
+        wanted, most = self.ctx.longest_answer(model.id), model.max_output
         if wanted:
             guessed = model.source in {"assumed", "config"}
             most = wanted if guessed else min(wanted, most)
@@ -82,10 +83,8 @@ class ServerFeatures:
             fewer = max(_LEAST_HALF, most // 2)
         else:
             return False
-        id_ = error.request_id
-        self.ctx.record(
-            FeatureMissing(MAX_OUTPUT, self.ctx.link.server, sent.model, error.message, id_, fewer)
-        )
+        server, id_ = self.ctx.link.at(sent.model).host, error.request_id
+        self.ctx.record(FeatureMissing(MAX_OUTPUT, server, sent.model, error.message, id_, fewer))
         self.ctx.publish(Notice(without_feature(MAX_OUTPUT, fewer)))
         return True
 
@@ -102,11 +101,13 @@ class ServerFeatures:
 
     def note(self, feature: str, model: str, message: str, request_id: str | None = None) -> None:
         """Record that the server refused something of a model, in these words."""
-        self.ctx.record(FeatureMissing(feature, self.ctx.link.server, model, message, request_id))
+        server = self.ctx.link.at(model).host
+        self.ctx.record(FeatureMissing(feature, server, model, message, request_id))
 
     def note_with_prompt(self, feature: str, model: str, error: ProviderError) -> None:
         """As `note`, at once in force, but recorded only with the next prompt, if there is one."""
         self._unrecorded.add((feature, model))
+        server = self.ctx.link.at(model).host
         self.ctx.session.with_next_prompt(
-            FeatureMissing(feature, self.ctx.link.server, model, error.message, error.request_id)
+            FeatureMissing(feature, server, model, error.message, error.request_id)
         )

@@ -67,8 +67,9 @@ def small_request(
 ) -> Request:
     """A small job of its own for a model, whose answer has at most `tokens`. It doesn't think where
     that can be turned off, else little."""
-    silent = ctx.link.first_party and "disabled" in model.thinking_types
-    low = ctx.link.first_party and not silent and "low" in model.efforts
+    first_party = ctx.link.at(model.id).first_party
+    silent = first_party and "disabled" in model.thinking_types
+    low = first_party and not silent and "low" in model.efforts
     return Request(
         model=model.id,
         system=[text_block(system)] if system else [],
@@ -93,14 +94,16 @@ async def answer_to(
     async with ctx.within_limits(request), aclosing(answer) as parts:
         async for part in parts:
             match part:
-                case AttemptStarted() if shown:
-                    ctx.publish(facts.CompactionDelta(""))
+                case AttemptStarted(_, model):
+                    ctx.link.beside = model
+                    if shown:
+                        ctx.publish(facts.CompactionDelta(""))
                 case TextDelta(text) if shown:
                     ctx.publish(facts.CompactionDelta(text))
                 case RetryScheduled():
                     ctx.publish(part)
                 case Completed():
-                    ctx.state.spend(Spent.on(part.usage, ctx.price_of(request.model)))
+                    ctx.state.spend(Spent.on(part.usage, ctx.price_of(ctx.link.beside)))
                     return part
                 case _:
                     pass
@@ -250,7 +253,7 @@ class MemoryFlush:
             log.exception("couldn't save the memory")
             return False
         last = self._fresh(upto)[-1].id
-        model = self.ctx.link.model.id
+        model = self.ctx.link.beside or self.ctx.link.model.id
         await self.ctx.recorder.record_synced(
             facts.MemorySaved(str(path), added, notes=notes, covers=last, model=model, usage=usage)
         )

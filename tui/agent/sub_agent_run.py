@@ -125,7 +125,7 @@ class SubAgentRun:
         if isinstance(event, facts.ToolFinished):
             self._note_changes()
         if isinstance(event, facts.AssistantMessage):
-            one.spent += Spent.on(event.usage, self.ctx.price_of(one.model))
+            one.spent += Spent.on(event.usage, self.ctx.price_of(event.model or one.model))
         _follow(one, event)
         if line := _line_of(event):
             self.tool.host.emit(f"{line}\n")

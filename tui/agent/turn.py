@@ -45,6 +45,7 @@ from tui.context import notices
 from tui.context.interrupted_calls import open_calls, printed_before
 from tui.context.request_trail import has_thinking
 from tui.core import facts, images
+from tui.core.config import profile_of
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
 from tui.core.fact_words import acknowledgement, bill_of_break, request_line
@@ -105,6 +106,7 @@ class ModelStream:
     """
 
     ctx: AgentContext
+    requests: RequestState
     model: str = ""
     _text: list[str] = field(default_factory=list[str])
     _thinking: list[str] = field(default_factory=list[str])
@@ -161,7 +163,10 @@ class ModelStream:
                         continue
                     case RetryScheduled() | ModelSwitched():
                         # the streamed text is recorded before it is forgotten
-                        self.ctx.record(structs.replace(part, streamed=self.text))
+                        said = structs.replace(part, streamed=self.text)
+                        if isinstance(said, ModelSwitched):
+                            said = await self._with_price(said)
+                        self.ctx.record(said)
                         self.forget()
                         continue
                     case _:
@@ -170,6 +175,21 @@ class ModelStream:
         raise ProviderError(
             "stream_broken", "The answer ended early.", hint="Send the prompt again."
         )
+
+    async def _with_price(self, switched: ModelSwitched) -> ModelSwitched:
+        """Add what it costs to go on through another profile."""
+        if profile_of(switched.old) == profile_of(switched.new):
+            return switched
+        from tui.agent.request.next_prompt import (  # noqa: PLC0415 - seldom needed
+            next_prompt,
+            thoughts_elsewhere,
+        )
+
+        info = await self.ctx.link.provider.model_info(switched.new)
+        due = next_prompt(self.requests, info)
+        usd = UNSET if due.usd is None else due.usd
+        lost = thoughts_elsewhere(self.requests, switched.new)
+        return structs.replace(switched, again=due.tokens - due.cached, usd=usd, thoughts=lost)
 
     def _returned(self, block: Block) -> facts.ToolFinished:
         """The end of a call of the server's, which may have begun in the answer before."""
@@ -229,7 +249,7 @@ class TurnRunner:
         `again`, which have no result yet, get it before (`ToolDispatcher.recover`). With a `goal`,
         so does the work on that of the session.
         """
-        self._stream = ModelStream(self.ctx)
+        self._stream = ModelStream(self.ctx, self.requests)
         self._overflow = OverflowRecovery(self.ctx, self.requests, self.repair, self.compactor)
         self._loops = LoopDetector()
         self._held = 0
@@ -603,7 +623,8 @@ class TurnRunner:
         """
         content = self.dispatcher.unique_ids(answer.content)
         bound = self.requests.sent.hashes.get(self._stream.model, "")
-        message = message_of(answer, content, bound, self.ctx.link.server)
+        server = self.ctx.link.at(answer.model).host
+        message = message_of(answer, content, bound, server)
         record = self.ctx.recorder.write(message)
         reports = self.requests.sent.reports(answer, self._stream.model)
         if any(isinstance(one, facts.RequestExtended) and one.broken for one in reports):

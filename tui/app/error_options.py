@@ -14,12 +14,13 @@ from tui.agent.prompts import GoalWish
 from tui.app.accounts import change_account
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import FailedRequest, RecoveryOption, SetupElsewhere
-from tui.app.models import choose_model
+from tui.app.models import choose_model, use_model
 from tui.app.open_session import reconnect, switch_session
 from tui.app.passing_questions import answer_while, until
 from tui.app.services import SessionChoice
 from tui.context.repair_levels import RepairLevel
-from tui.core.dataclass import dataclass
+from tui.core.config import profile_of
+from tui.core.dataclass import dataclass, replace
 from tui.core.facts import ErrorRaised
 from tui.provider.base import Request
 from tui.session.records import GOAL, Record, last_of_turn
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _PASSING: Final = frozenset({"rate_limit", "overloaded", "timeout", "network", "server"})
 """Classes of errors that pass by themselves."""
+_OF_THE_ACCOUNT: Final = frozenset({"auth", "billing", "not_found"})
+"""Classes of errors that another account may not meet."""
 _CHANGES: Final = frozenset(
     {
         *("user", "tool_result", "interrupt", "repair", "overlay", "compaction", "failover"),
@@ -52,6 +55,8 @@ _RETRY = RecoveryOption("retry", "Retry", "send the same request again")
 _AGAIN = RecoveryOption("retry", "Retry anyway", "send the same request again")
 _MODEL = RecoveryOption("model", "Another model", "choose one that accepts it")
 _KEY = RecoveryOption("key", "Another key", "paste one, or connect another server")
+_ELSEWHERE: Final = "elsewhere"
+"""The option that asks through another profile."""
 _CONTEXT = RecoveryOption("context", "Open the context", "hide large results, then /retry")
 
 
@@ -112,7 +117,27 @@ async def offer_recovery(conversation: Conversation, error: ErrorRaised) -> None
     """Ask how to continue after an error that would only come again, and do that."""
     agent = conversation.agent
     if agent is not None and (trouble := failed_request(agent, error)) is not None:
+        if error.error_class in _OF_THE_ACCOUNT:
+            trouble = _with_other_profile(conversation, trouble)
         await _offer(conversation, trouble)
+
+
+def _with_other_profile(conversation: Conversation, trouble: FailedRequest) -> FailedRequest:
+    """Offer first to ask through another profile, where one of the fallbacks is of one."""
+    if not (other := _through_another_profile(conversation)):
+        return trouble
+    label = f"Through {profile_of(other)}"
+    option = RecoveryOption(_ELSEWHERE, label, f"ask {other}, at that profile's cost")
+    return replace(trouble, ways=(option, *trouble.ways))
+
+
+def _through_another_profile(conversation: Conversation) -> str:
+    """The first fallback that is asked through another profile than the model; "" for none."""
+    agent = conversation.agent
+    now = profile_of(agent.models.current) if agent else ""
+    ranked = sorted((one.fallback, one.name) for one in conversation.services.models())
+    others = (name for rank, name in ranked if rank and profile_of(name) != now)
+    return next(others, "")
 
 
 async def _offer(conversation: Conversation, trouble: FailedRequest) -> None:
@@ -136,6 +161,11 @@ async def _continue(conversation: Conversation, agent: Agent, name: str) -> None
         for event in await agent.context.repair(LEVELS[name][0]) if name in LEVELS else ():
             frontend.show(event)
         conversation.resume_turn(goal=GoalWish())
+    elif name == _ELSEWHERE:
+        if other := _through_another_profile(conversation):
+            await use_model(conversation, other)
+            frontend.say(f"Asking {other} from now on.", hint="/model switches back.")
+            conversation.resume_turn(goal=GoalWish())
     elif name == "model":
         if await choose_model(conversation):
             conversation.resume_turn(goal=GoalWish())

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from msgspec import structs
+
 from tui.agent.launch import BARE, BARE_HINT, Access, Launch
 from tui.agent.limits import Limits
 from tui.agent.model_access import with_whole_names
@@ -18,7 +20,7 @@ from tui.app.session_path import folder_of, session_path, workspace_of
 from tui.context.system_prompt import Source
 from tui.core import log
 from tui.core.clock import Clock
-from tui.core.config import Config
+from tui.core.config import Config, model_of, profile_of, through
 from tui.core.errors import ConfigError, CredentialsError, HoldfastError, UsageError
 from tui.core.paths import Folders, folders, shorten, workspace_slug
 from tui.core.workspace import Workspace, worktree_of
@@ -128,7 +130,7 @@ def prepare(
         confined=True,
         bare=options.permissions.bare,
     )
-    launch = with_whole_names(launch)
+    launch = with_whole_names(with_other_profiles(launch, options))
     if options.limits.max_cost is not None and price_of(launch.model, loaded.config.prices) is None:
         raise UsageError(
             f"--max-cost needs a price for {launch.model}, and none is set.",
@@ -136,6 +138,43 @@ def prepare(
             "--max-tokens.",
         )
     return launch
+
+
+def with_other_profiles(
+    launch: Launch, options: Options, fallbacks: Sequence[str] | None = None
+) -> Launch:
+    """The same with a launch through each other profile that its fallbacks name; None are those of
+    the settings. Those of the profile in use get their plain names. Blocks; raises ConfigError."""
+    named = launch.config.fallback_models if fallbacks is None else tuple(fallbacks)
+    if launch.access.practice or not any(map(profile_of, named)):
+        named = tuple(one for one in named if not profile_of(one))
+        return replace(launch, config=structs.replace(launch.config, fallback_models=named))
+    used, others = launch.access.profile.shown, dict[str, Launch]()
+    whole: list[str] = []
+    for one in named:
+        profile, model = profile_of(one), model_of(one)
+        if profile in {"", used}:
+            whole += [model] if model else []
+            continue
+        own = options.having(profile=profile, model=None, fallback_models=())
+        loaded = read_settings(own, launch.folders, launch.workspace.root, launch.trust)
+        others[profile] = through_profile(launch, loaded)
+        has_model = any("model" in at.table for at in loaded.layers if at.place == "profile")
+        whole.append(through(profile, model or (loaded.config.model if has_model else "")))
+    config = structs.replace(launch.config, fallback_models=tuple(whole))
+    return replace(launch, config=config).reached(others=others)
+
+
+def through_profile(launch: Launch, loaded: LoadedSettings) -> Launch:
+    """The same launch with the settings, the server and the account of another profile; its key
+    isn't looked for. Blocks."""
+    access = Access(
+        profile=loaded.profile,
+        foreign_server=loaded.foreign_server or loaded.profile.has_own_server,
+        cloud=cloud_of(loaded.config),
+        around=launch.access.around,
+    )
+    return with_whole_names(replace(launch, config=loaded.config, access=access, notices=()))
 
 
 def cloud_of(config: Config) -> CloudAccess | None:
@@ -167,6 +206,7 @@ def with_key(
     Raises CredentialsError, with the texts given, where there is nothing and nothing can be asked
     without: only the API itself insists on it.
     """
+    launch = _with_other_keys(launch) if launch.others else launch
     access, url = launch.access, launch.config.base_url
     if access.key or access.sign_in or access.practice:
         return launch
@@ -189,6 +229,25 @@ def with_key(
 
         hint = _PROFILE_HINT.format(shlex.quote(profile.name)) if hint == _KEY_HINT else hint
     raise CredentialsError(without, hint=hint)
+
+
+def _with_other_keys(launch: Launch) -> Launch:
+    """The same with what signs the requests through other profiles. One that has nothing is never
+    asked, and named in a notice: the session works without it. Blocks."""
+    others, notices = dict[str, Launch](), list[str]()
+    named = launch.config.fallback_models
+    for name, other in launch.others.items():
+        if not any(profile_of(one) == name for one in named):
+            continue
+        try:
+            others[name] = with_key(replace(other, one_turn=True))
+        except CredentialsError as error:
+            notices.append(f"No fallback to profile {name}: {error.message} {error.hint}".rstrip())
+    there = {"", *others}
+    asked = tuple(one for one in named if profile_of(one) in there)
+    config = structs.replace(launch.config, fallback_models=asked)
+    notices = [*launch.notices, *notices]
+    return replace(launch, config=config, notices=tuple(notices)).reached(others=others)
 
 
 def _profile_of_options(options: Options) -> str:

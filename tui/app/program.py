@@ -43,7 +43,7 @@ from tui.app.session_path import session_path
 from tui.core import clipboard
 from tui.core.clipboard import Clip
 from tui.core.clock import SystemClock
-from tui.core.config import EVERY_MODEL
+from tui.core.config import EVERY_MODEL, model_of, profile_of, through
 from tui.core.errors import ConfigError, CredentialsError, HoldfastError, UsageError
 from tui.core.facts import Fact
 from tui.core.formatting import retirement
@@ -330,16 +330,17 @@ class Program:
         """The models of the configuration, then those that the server listed; where it was never
         asked, those of the catalogue that may be there."""
         config = self.launch.config
-        priced = (name for name in config.prices if name != EVERY_MODEL)
-        named = [config.model, *config.fallback_models, config.small_model, *priced]
+        priced = (name for name in config.prices if name != EVERY_MODEL and not profile_of(name))
+        fallbacks = [self._whole_fallback(name) for name in config.fallback_models]
+        named = [config.model, *fallbacks, config.small_model, *priced]
         by_id = {string_of(model.get("id")): model for model in self._listed}
         if by_id:
             named += (name for name in by_id if by_id[name].get("lifecycle") != "retired" and name)
         elif self.launch.access.cloud is not None or not config.base_url:
             named += catalogue.names()
         if self.launch.access.practice:
-            named = [self.launch.model, *config.fallback_models]
-        ranks = {name: rank for rank, name in enumerate(config.fallback_models, 1)}
+            named = [self.launch.model, *fallbacks]
+        ranks = {name: rank for rank, name in enumerate(fallbacks, 1)}
         rows: list[ModelRow] = []
         for name in dict.fromkeys(named):
             known, price = known_model(self.launch, name), price_of(name, config.prices)
@@ -359,6 +360,10 @@ class Program:
                 )
             )
         return rows
+
+    def _whole_fallback(self, name: str) -> str:
+        """A fallback's whole name: a profile alone stands for the model through it."""
+        return name if model_of(name) else through(profile_of(name), self.launch.model)
 
     async def save_theme(self, name: str) -> None:
         await asyncio.to_thread(edit.set_user_value, self.launch.folders, "theme", name)
@@ -404,7 +409,10 @@ class Program:
         self.launch = replace(now, config=fresh.config, workspace=fresh.workspace)
         access = fresh.access
         self.launch = self.launch.reached(
-            cloud=access.cloud, profile=access.profile, foreign_server=access.foreign_server
+            cloud=access.cloud,
+            profile=access.profile,
+            foreign_server=access.foreign_server,
+            others=access.others,
         )
         if not _same_server(fresh, now):
             self.launch = self.launch.with_key(None)  # a key is for the server it was given for

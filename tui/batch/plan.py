@@ -26,6 +26,7 @@ from tui.batch.run_store import read_tasks
 from tui.batch.state import RunState
 from tui.batch.task_worktrees import TaskWorktrees
 from tui.batch.taskfile import TaskFile
+from tui.core.config import model_of, profile_of, through
 from tui.core.dataclass import dataclass, replace
 from tui.core.errors import UsageError, os_error_as
 from tui.core.files import read_small
@@ -141,9 +142,10 @@ def plan(
     # Models are swapped between attempts only, and the limit of cost applies to the whole run.
     plain = options.having(fallback_models=(), max_cost=None, headless=True)
     launch = launching.prepare(plain, trusted=trusted, home=home, settled=settled, foreign=foreign)
+    if given := options.models.fallback_models:
+        launch = launching.with_other_profiles(launch, options, given)
     config = launch.config
-    named = options.models.fallback_models or config.fallback_models
-    fallbacks = [launch.whole_name(name) for name in named]
+    fallbacks = [_fallback(launch, name) for name in config.fallback_models]
     changed = msgspec.structs.replace(config, fallback_models=())
     target = launch.workspace.root
     task_file = real_task_file(options.batch.tasks)
@@ -159,6 +161,8 @@ def plan(
         worktrees.check()
     if not options.dry_run:
         launch = launching.with_key(launch)
+        if launch.at(models.fallback) is launch and profile_of(models.fallback):
+            models = ModelPair(models.first)  # it has no key, as a notice says
     # A server's long limits are waited for, unless another model can be asked meanwhile.
     patience = FALLBACK_AFTER_S if models.fallback else None
     return RunPlan(
@@ -176,6 +180,12 @@ def plan(
         summary=options.batch.summary,
         at_once=options.batch.parallel,
     )
+
+
+def _fallback(launch: Launch, name: str) -> str:
+    """The model that a name stands for; a profile alone is that of the run, through it."""
+    whole = launch.whole_name(name)
+    return whole if model_of(whole) else through(profile_of(whole), launch.model)
 
 
 def limits_of(options: Options, launch: Launch, models: ModelPair) -> RunLimits:

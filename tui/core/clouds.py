@@ -72,6 +72,10 @@ class Cloud:
     def extra(self) -> str:
         return f"holdfast[{self.kind}]"
 
+    @property
+    def request_bytes(self) -> int:
+        return self.request_mb * 1_000_000
+
 
 BEDROCK: Final = Cloud(
     kind="bedrock",

@@ -577,6 +577,22 @@ EVERY_MODEL = "*"
 """The key of `prices` that counts for all models without one of their own."""
 
 
+def profile_of(model: str) -> str:
+    """The profile through which a model is asked: `@PROFILE/MODEL`; "" for that in use."""
+    return model[1:].partition("/")[0] if model.startswith("@") else ""
+
+
+def model_of(model: str) -> str:
+    """A model's name without its profile; "" where `@PROFILE` names no model of its own."""
+    return model.partition("/")[2] if model.startswith("@") else model
+
+
+def through(profile: str, model: str) -> str:
+    """The whole name of a model that is asked through a profile, by which requests, records and
+    prices name it; "" is the profile in use."""
+    return f"@{profile}/{model}".rstrip("/") if profile else model
+
+
 class Price(_Section, frozen=True, kw_only=True):
     """USD per million tokens of one model, in the place of the shipped price.
 
@@ -740,7 +756,8 @@ class ModelKeys(_Section, frozen=True, kw_only=True):
     ] = "claude-haiku-5-5"
     fallback_models: Annotated[
         tuple[Name, ...],
-        "Fallback models: Fallback models, tried in this order when the first fails.",
+        "Fallback models: Tried in this order when the first fails; @PROFILE is that model through"
+        " another profile.",
     ] = ()
     base_url: Annotated[
         Url,

@@ -182,12 +182,14 @@ def words(fact: Told, now: datetime | None = None) -> Sentence | None:  # noqa: 
             parked = f"Parked{when} ({class_in_words(error_class)}){why}"
             return Sentence(f"{parked} It continues by itself.", "warning")
         case facts.ModelSwitched(error_class=None):
-            return Sentence(f"Back to the model {fact.new}: {_ended(fact.reason)}")
+            return Sentence(
+                f"Back to the model {fact.new}: {_ended(fact.reason)}{_sent_again(fact)}"
+            )
         case facts.ModelSwitched():
             at = moment_of(fact.back_at)
             when = f"at {_moment(at, now)}" if at else "by itself"
             back = f"Back to {fact.old} {when}, or with /model {fact.old}."
-            text = f"{_ended(fact.reason)} Switched to {fact.new}. {back}"
+            text = f"{_ended(fact.reason)} Switched to {fact.new}.{_sent_again(fact)} {back}"
             id_ = f"request {fact.request_id}" if fact.request_id else ""
             return Sentence(text, "warning", id_)
         case facts.RecoveryStep(_, text, before, after):
@@ -693,6 +695,16 @@ def request_line(fact: facts.RequestExtended) -> str:
 
 def _wait(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 60 else duration(seconds)
+
+
+def _sent_again(fact: facts.ModelSwitched) -> str:
+    """Say what it costs that a server of another profile is asked: it has its own cache, and reads
+    only its own thinking."""
+    if not fact.again:
+        return ""
+    usd = f" (≈ {money(fact.usd)})" if fact.usd else ""
+    lost = f"; leaves out {plural(fact.thoughts, 'thought')}" if fact.thoughts else ""
+    return f" Sends {tokens(fact.again)} tokens again{usd}{lost}."
 
 
 def _ended(text: str) -> str:

@@ -18,8 +18,8 @@ The caller handles the error by its fields, never by its text:
   wait that long. Record the moment and send the same request again then.
 - `error_class` "context_overflow": first, if `overflow.output_room(margin)` gives a number, send
   the request again with that `max_tokens`; otherwise `overflow.input_tokens` and `.limit` are the
-  true sizes to shorten to, if the server named them. An error of a fallback model never comes up:
-  the error is that of the model first asked for.
+  true sizes to shorten to, if the server named them. An error of a fallback model comes up only
+  with a `feature`: else the error is that of the model first asked for.
 - "payload_too_large": bytes, not tokens: images first.
 - "invalid_request": the same request fails again; change it before it is sent. With
   `thinking_refused` it can be sent without any thinking, which then stays left out; with a

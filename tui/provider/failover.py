@@ -3,9 +3,12 @@
     Failover(RetryProvider(adapter), fallbacks, …)
 
 These errors switch: rate_limit, overloaded and timeout, once the retries beneath are used up, and
-every wait that a person cut short. All models have one server and one key, so an error of the
-network or of the key would recur with each of them; a request that is invalid or too long is for
-the caller to change.
+every wait that a person cut short. The models of one profile have one server and one key, so an
+error of the network or of the server would recur with each of them: then only models of other
+profiles are asked (`@PROFILE/MODEL`). A key that is refused, and an account that can't pay, are for
+the person to decide; a request that is invalid or too long is for the caller to change.
+
+`@PROFILE` without a model stands for the requested model, through that profile.
 
 A model that failed rests for as long as the server said, or otherwise by class (`REST_S`), and is
 skipped meanwhile; the first request after its rest goes to it again. A rest that no server asked
@@ -21,6 +24,7 @@ from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 from tui.core.clock import Clock, timestamp
+from tui.core.config import model_of, profile_of, through
 from tui.core.dataclass import dataclass
 from tui.core.errors import ErrorClass, ProviderError
 from tui.core.facts import ModelSwitched
@@ -33,6 +37,8 @@ Adapt: TypeAlias = Callable[[Request, ModelInfo], "Request | None"]
 within its limits. Returns None if the model cannot take it because its window is too small."""
 
 TRIGGERS: Final[frozenset[ErrorClass]] = frozenset({"rate_limit", "overloaded", "timeout"})
+ELSEWHERE: Final[frozenset[ErrorClass]] = frozenset({"network", "server", "stream_broken"})
+"""Errors that another model of the same server would meet as well, and another profile may not."""
 
 REST_S: Final[dict[ErrorClass, float]] = {
     "rate_limit": 60.0,
@@ -51,7 +57,7 @@ REST_S: Final[dict[ErrorClass, float]] = {
     "unknown": 60.0,
 }
 """Seconds for which a model is skipped after an error, if the server named none. For the model
-first asked for, only TRIGGERS and a person's wish count."""
+first asked for, only TRIGGERS, ELSEWHERE and a person's wish count."""
 
 _REASON: Final[dict[ErrorClass, str]] = {
     "rate_limit": "rate limited",
@@ -60,6 +66,8 @@ _REASON: Final[dict[ErrorClass, str]] = {
     "not_found": "not known to the server",
     "context_overflow": "too small for this conversation",
     "auth": "not allowed with this key",
+    "network": "out of reach",
+    "stream_broken": "cut off",
 }
 
 
@@ -101,10 +109,9 @@ class Failover(ProviderWrapper):
         error = last = self._error_while_resting(first)
         others: list[str] = []
         for name in self._row(first):
-            fitting: Request | None = request
-            if name != first:
-                fitting = self._adapt(request, await self._provider.model_info(name))
-            if fitting is None:
+            if not _helps(error, first, name):
+                continue
+            if (fitting := await self._fitting(request, name)) is None:
                 others.append(f"{name} (too small)")
                 continue
             if (switch := self._switch_to(name, last)) is not None:
@@ -115,14 +122,13 @@ class Failover(ProviderWrapper):
                         yield part
             except ProviderError as failed:
                 last = failed
-                if name != first:
-                    self._rest(name, failed)
-                    others.append(f"{name} ({_reason(failed)})")
-                    continue
-                error = failed
-                if not (failed.switch or failed.error_class in TRIGGERS):
-                    raise  # the next request goes to this model again
+                if failed.feature or (name == first and not self._switches(failed, first)):
+                    raise  # the caller may change the request; the next goes to this model again
                 self._rest(name, failed)
+                if name == first:
+                    error = failed
+                else:
+                    others.append(f"{name} ({_reason(failed)})")
             else:
                 self._rests.pop(name, None)
                 return
@@ -133,11 +139,29 @@ class Failover(ProviderWrapper):
 
     def _row(self, first: str) -> list[str]:
         """The models to ask, in order; none that the server wants left alone, unless all are."""
-        chain = (first, *(name for name in self._fallbacks if name != first))
-        rests = {name: self._rests_now(name) for name in chain}
+        rests = {name: self._rests_now(name) for name in self._chain(first)}
         row = [name for name, rest in rests.items() if rest is None]
         row += [name for name, rest in rests.items() if rest is not None and not rest.asked]
         return row or [first]
+
+    async def _fitting(self, request: Request, name: str) -> Request | None:
+        """The request as a model takes it; None where its window is too small."""
+        if name == request.model:
+            return request
+        return self._adapt(request, await self._provider.model_info(name))
+
+    def _switches(self, error: ProviderError, first: str) -> bool:
+        """True if another model may be asked after an error of the first."""
+        usual = error.switch or error.error_class in TRIGGERS
+        return usual or any(_helps(error, first, name) for name in self._chain(first)[1:])
+
+    def _chain(self, first: str) -> Sequence[str]:
+        """The model of a request, then those that may answer in its place, by their whole names."""
+        whole = (
+            name if model_of(name) else through(profile_of(name), model_of(first))
+            for name in self._fallbacks
+        )
+        return tuple(dict.fromkeys((first, *whole)))
 
     def _rests_now(self, name: str) -> _Rest | None:
         """The rest of a model. It is over as soon as one clock says so: a laptop's sleep stops
@@ -172,6 +196,7 @@ class Failover(ProviderWrapper):
             retryable=old.retryable,
         )
         error.park_until = rest.back_at if rest.asked else None
+        error.switch = old.switch
         return error
 
     def _switch_to(self, name: str, last: ProviderError | None) -> ModelSwitched | None:
@@ -192,6 +217,13 @@ class Failover(ProviderWrapper):
         return ModelSwitched(
             old, name, reason, back_at, why.error_class, why.status, why.request_id, why.received
         )
+
+
+def _helps(error: ProviderError | None, first: str, name: str) -> bool:
+    """True if a model may be asked after an error of the one first asked for."""
+    if error is None or name == first or error.switch or error.error_class in TRIGGERS:
+        return True
+    return error.error_class in ELSEWHERE and profile_of(name) != profile_of(first)
 
 
 def _reason(error: ProviderError) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
-from tui.core.config import EVERY_MODEL, Price, ProfilePrices
+from tui.core.config import EVERY_MODEL, Price, ProfilePrices, model_of, profile_of
 from tui.core.dataclass import astuple, dataclass
 from tui.core.formatting import tokens
 from tui.core.messages import Usage
@@ -171,19 +171,22 @@ def price_of(
 ) -> ModelPrice | None:
     """The price of a model: the configured one, otherwise the shipped one; None if there is none.
 
-    `payer` is the profile that paid, where it may be another than the one in use. Names of gateways
-    and with dates are recognized, as in the catalogue. A multiple of a shipped price may be for all
-    models; for an id that names its region, that region decides.
+    `payer` is the profile that paid, where it may be another than the one in use; a model's whole
+    name says it itself. Names of gateways and with dates are recognized, as in the catalogue. A
+    multiple of a shipped price may be for all models; for an id that names its region, that region
+    decides.
     """
+    payer, model = profile_of(model) or payer, model_of(model)
     if payer is not None and isinstance(configured, ProfilePrices):
         configured = configured.of(payer)
     name = base_name(model)
     every, shipped = configured.get(EVERY_MODEL), _PRICES.get(name)
-    own = configured.get(model) or configured.get(name) or every
+    exact = configured.get(model)
+    own = exact or configured.get(name) or every
     if own is None or not own.times:
         return shipped if own is None else ModelPrice(_rates(own))
     times = own.times
-    if every is not None and model not in configured and _CLOUD_ID in model:
+    if every is not None and exact is None and _CLOUD_ID in model:
         times = 1.0 if model.startswith(_GLOBAL) else every.times
     return shipped.multiplied(times) if shipped else None
 

@@ -153,7 +153,11 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
     "interrupt": _each("reason text thinking", _text),
     "error": {**_TROUBLE, **_each("message hint", _text)},
     "retry": {**_TROUBLE, **_each("attempt max_attempts delay_s", _number)},
-    "failover": {**_TROUBLE, **_each("from to back_at", _text)},
+    "failover": {
+        **_TROUBLE,
+        **_each("from to back_at", _text),
+        **_each("again usd thoughts", _number),
+    },
     "parked": {**_TROUBLE, "until": _text},
     "recovery": {
         **_each("action error_class request_id text", _text),

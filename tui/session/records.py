@@ -44,7 +44,8 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     error        error_class, message, hint, status, request_id
     retry        attempt, max_attempts, delay_s, reason, status, error_class, request_id,
                  received, text
-    failover     from, to, reason, back_at, error_class, status, request_id, received, text
+    failover     from, to, reason, back_at, error_class, status, request_id, received, text,
+                 again, usd, thoughts (where another profile is asked)
     parked       until, reason, error_class, status, request_id, received, text
     recovery     step, action, error_class, tokens_before, tokens_after, request_id, text
     permission   call_id, tool, subject, answer, by, reason

@@ -12,6 +12,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
+from msgspec import structs
+
+from tui.core.config import profile_of
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import ConfigError, UsageError
 from tui.core.files import read_small
@@ -121,9 +124,19 @@ def load(
     kind = loaded.config.provider.kind
     if kind != layers.DIRECT:
         loaded = layers.with_regional_prices(layers.merge(in_order(kind), tuple(ignored)), env)
+    loaded = _without_lost_profiles(loaded, own)
+    layers.check_models(loaded, own.profiles, shorten(file))
     named, below = tuple(own.profiles), SettingsLayer("user", shorten(file), table)
     loaded = layers.with_prices_of(loaded, profile, own.profiles, below=below, env=env, brought={})
     return replace(loaded, profile=profile, profiles=named, rules_lost=_WALLS in walls)
+
+
+def _without_lost_profiles(loaded: LoadedSettings, own: Salvaged) -> LoadedSettings:
+    """The settings without fallbacks that name a profile which can't be read."""
+    known = {profiles.DEFAULT, *own.profiles}
+    named = loaded.config.fallback_models
+    there = tuple(one for one in named if not one.startswith("@") or profile_of(one) in known)
+    return replace(loaded, config=structs.replace(loaded.config, fallback_models=there))
 
 
 def salvage(file: Path) -> Salvaged:

@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import msgspec
 
 from tui.core import claude_names
-from tui.core.config import Config, Price, ProfilePrices, ProfileSettings
+from tui.core.config import Config, Price, ProfilePrices, ProfileSettings, profile_of
 from tui.core.dataclass import dataclass, replace
 from tui.core.errors import ConfigError
 from tui.core.files import read_small
@@ -174,11 +174,27 @@ def load(
             del trusted["base_url"]
             over.append(IgnoredSetting(project, "base_url", YOURS))
         loaded = with_regional_prices(merged(kind), env)
+    check_models(loaded, all_profiles, file)
     below = SettingsLayer("user", file, mine)
     loaded = with_prices_of(
         loaded, profile, all_profiles, below=below, env=env, brought=trusted.get("prices", {})
     )
     return replace(loaded, profile=profile, profiles=tuple(all_profiles))
+
+
+def check_models(loaded: LoadedSettings, found: Mapping[str, Table], file: str) -> None:
+    """Raise ConfigError where a fallback names a profile that isn't there, or another model names
+    one at all."""
+    config = loaded.config
+    for key, name in (("model", config.model), ("small_model", config.small_model)):
+        if profile_of(name):
+            source = loaded.sources.get(key, file)
+            hint = "--profile and default_profile choose one; fallback_models may name others."
+            raise ConfigError(source, key, "can't name a profile.", hint=hint)
+    for name in config.fallback_models:
+        if name.startswith("@"):
+            source = f"{loaded.sources.get('fallback_models', file)}: fallback_models"
+            profiles.chosen(found, named=((profile_of(name) or name, source),), file=file)
 
 
 def with_regional_prices(loaded: LoadedSettings, env: Mapping[str, str]) -> LoadedSettings:
@@ -268,6 +284,11 @@ def _without_profiles(file: Path, brought: Table) -> tuple[Table, tuple[IgnoredS
         why["profile"] = 'profiles count in your own config.toml; a folder names one: profile = "…"'
     if "default_profile" in brought:
         why["default_profile"] = 'a folder names a profile so: profile = "…"'
+    for key in ("model", "small_model", "fallback_models"):
+        named: object = brought.get(key)
+        models: list[object] = [*named] if isinstance(named, list) else [named]
+        if any(isinstance(one, str) and one.startswith("@") for one in models):
+            why[key] = "only your own settings name models of another profile"
     ignored = tuple(IgnoredSetting(file, key, reason) for key, reason in why.items())
     return {key: value for key, value in brought.items() if key not in why}, ignored
 
@@ -365,7 +386,8 @@ def own_prices(home: Folders, env: Mapping[str, str]) -> Mapping[str, Mapping[st
     file = shorten(home.config_file)
     mine, found = _own_layers(read(home.config_file), file)
     layer = SettingsLayer("user", file, mine)
-    every = {"": with_regional_prices(merge((layer,)), env).config.prices}
+    every: dict[str, Mapping[str, Price]] = {}
+    every[""] = with_regional_prices(merge((layer,)), env).config.prices
     for name, table in found.items():
         if not table.keys().isdisjoint(_PRICED):
             over = profile_layer(Profile(name), table, file, mine)

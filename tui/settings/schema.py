@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias, cast, get_args
 import msgspec
 from msgspec import inspect as schema
 
-from tui.core.config import Config, Price
+from tui.core.config import Config, Price, profile_of
 from tui.core.dataclass import dataclass, replace
 from tui.core.redaction import MASK, mask
 from tui.settings.fields import Field, fields_of, heading_of
@@ -311,7 +311,8 @@ def _with_themes(row: Setting, themes: Sequence[str]) -> Setting:
 
 
 def _prices(loaded: LoadedSettings, models: Sequence[str]) -> Iterator[Setting]:
-    for model in dict.fromkeys([*models, *loaded.config.prices]):
+    own = [name for name in loaded.config.prices if not profile_of(name)]
+    for model in dict.fromkeys([*models, *own]):
         for name, field in fields_of(Price).items():
             row = _row(loaded, ("prices", model, name), field, getattr(Price(), name))
             yield row if model in loaded.config.prices else replace(row, value=None)

@@ -22,6 +22,7 @@ from tui.agent.prompts import parse
 from tui.agent.request import image_limits
 from tui.core import facts
 from tui.core.clock import SystemClock
+from tui.core.clouds import BEDROCK
 from tui.core.images import Image, ImageInfo, base64_image_info, of_bytes
 from tui.core.messages import ToolOutput, image_block, text_block
 from tui.core.paths import folders
@@ -109,8 +110,19 @@ async def test_images_that_are_too_much_together_are_left_out(
         assert thoughts(server) == ["s0", "s1", "s2"]
 
 
+async def test_a_server_that_takes_less_gets_fewer_images(tmp_path: Path) -> None:
+    turns = [said(f"s{n}") for n in range(4)]
+    async with talking(tmp_path, *turns, request_bytes=6_666) as (agent, server):
+        for n in range(3):
+            await attached(agent, *(raw(100, 10 + n, 750) for _ in range(2)))
+        await done(agent, "and now?")
+        assert images(server.posts[-1].body) == ["image"] * 4 + ["gone"] * 2
+
+
 def test_a_request_of_images_leaves_room_for_texts() -> None:
     assert image_limits.REQUEST_BYTES < 32 * 1024 * 1024 - 4 * 1024 * 1024
+    assert image_limits.image_bytes(0) == image_limits.REQUEST_BYTES
+    assert image_limits.image_bytes(BEDROCK.request_bytes) == 15_000_000
 
 
 class Gallery(Tool[Params]):

@@ -53,12 +53,13 @@ def build(
         marks=[*shared, *marks[:1], *([end] if end else []), *marks[1:]],
         prompt_follows=prompt_follows,
         first=not requests.sent.all(),
-        longest=requests.ctx.config.provider.longest_answer(model.id) or OUTPUT_TOKENS,
+        longest=requests.ctx.longest_answer(model.id) or OUTPUT_TOKENS,
     )
     # An effort that waits for a break takes the switch of thinking with it.
     if target.held is not None and "thinking" not in target.off:
         made = replace(made, thinking=target.held.data.get("thinking"))
-    reported = requests.ctx.link.first_party and "binding_reports" not in target.off
+    first_party = requests.ctx.link.at(model.id).first_party
+    reported = first_party and "binding_reports" not in target.off
     made = replace(made, binding_reports=reported and model.binds)
     most = requests.most_output
     return (made if most is None else replace(made, max_tokens=min(most, made.max_tokens))), placed

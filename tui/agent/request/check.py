@@ -68,7 +68,8 @@ def checked(requests: RequestState, prepared: Prepared, again: Callable[[], Prep
     forecast: dict[str, Any] = {}
     if one.due is not None and one.said is not None:
         forecast = {"forecast": one.due.to_json(one.said)}
-    if requests.ctx.link.first_party and "diagnostics" not in target.off:
+    first_party = requests.ctx.link.at(target.model.id).first_party
+    if first_party and "diagnostics" not in target.off:
         previous = {"previous_message_id": requests.sent.last_answer(target.model)}
         now = replace(now, request=replace(now.request, diagnostics=previous))
     _record_request(requests, target, now, why.reason if why else "", forecast)
@@ -368,7 +369,7 @@ def _record_request(
         RequestMade(
             n=ctx.session.requests + 1,
             model=made.model,
-            server=ctx.link.server,
+            server=ctx.link.at(made.model).host,
             **sent.to_json(),
             max_tokens=made.max_tokens,
             thinking=made.thinking,

@@ -57,8 +57,12 @@ def adapt(requests: RequestState, asked: Request, model: ModelInfo) -> Request |
     """
     if asked.compaction is not None:  # another model's block is nothing to wait for
         return None
-    if asked is not requests.asked:  # a question beside the conversation: it has no history
-        most = min(asked.max_tokens, model.max_output)
+    if asked is not requests.asked:  # a question beside the conversation
+        most, link = min(asked.max_tokens, model.max_output), requests.ctx.link
+        if link.at(asked.model) is not link.at(model.id):
+            from tui.agent.request.any_server import for_any_server  # noqa: PLC0415 - seldom needed
+
+            asked = for_any_server(asked)
         return replace(asked, model=model.id, max_tokens=most)
     if not requests.fits(model).ok:
         return None

@@ -19,8 +19,9 @@ from tui.session.records import Record
 
 def target_of(requests: RequestState, model: ModelInfo) -> Target:
     """Look up what holds for a model now; a record may change it."""
-    link, frame, off = requests.ctx.link, requests.frame, requests.features.off(model.id)
-    form, last = _form(model, off, first_party=link.first_party), requests.sent.last(model)
+    frame, off = requests.frame, requests.features.off(model.id)
+    server = requests.ctx.link.at(model.id)
+    form, last = _form(model, off, first_party=server.first_party), requests.sent.last(model)
     held = None
     if last is not None and not form.turn_effort and effort_waits(requests):
         held = last
@@ -31,9 +32,9 @@ def target_of(requests: RequestState, model: ModelInfo) -> Target:
         form=form,
         frame=current,
         life="5m" if "cache_life" in off else current.life,
-        display=_display(requests.ctx, off),
+        display=_display(requests.ctx, off, first_party=server.first_party),
         prune=requests.rules.of(model),
-        rendering=Rendering(link.server, form, link.first_party, frame.untrusted, frame.record),
+        rendering=Rendering(server.host, form, server.first_party, frame.untrusted, frame.record),
         last=last,
         held=held,
         effort=None if "effort" in off else _effort(requests, model, form, last, held),
@@ -52,9 +53,9 @@ def _form(model: ModelInfo, off: frozenset[str], *, first_party: bool) -> Form:
     )
 
 
-def _display(ctx: AgentContext, off: frozenset[str]) -> str:
+def _display(ctx: AgentContext, off: frozenset[str], *, first_party: bool) -> str:
     wanted = ctx.config.thinking.display
-    if not ctx.link.first_party or "display" in off:
+    if not first_party or "display" in off:
         return ""
     if wanted == "updates" and "updates" in off:
         return "summarized"
@@ -101,7 +102,8 @@ def checks_of(requests: RequestState, target: Target) -> Callable[[str], bool]:
     A server of its own kind may bind every signature. Of the API's models it is known which do,
     and that those which do are sent notices in one form.
     """
-    if not requests.ctx.link.first_party:
+    server = requests.ctx.link.at(target.model.id)
+    if not server.first_party:
         return lambda _author: True
 
     def checks(author: str) -> bool:

@@ -416,6 +416,9 @@ class FrameState:
             return []
         if WEB_SEARCH in self._features.off(ctx.link.model.id):
             return []
+        # Every fallback gets the frame as well, and what only this server may read of a search.
+        if any(one.host != ctx.link.own.host for one in ctx.link.others.values()):
+            return []
         domains = search_domains(ctx.rules.gate.policy)
         return [web_search(domains.allowed, domains.blocked)] if domains else []
 

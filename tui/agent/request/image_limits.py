@@ -49,12 +49,7 @@ REQUEST_BYTES = 24 * 1024 * 1024
 
 _GONE = frozenset({"masked", "summarised"})
 _PIXELS = f"over {MANY_PIXELS} pixels among many images"
-_BYTES = f"over {size(REQUEST_BYTES * 3 // 4)} of images"
-_WHY = {
-    _PIXELS: f"for one above {MANY_PIXELS:,} pixels",
-    _BYTES: f"for more than {size(REQUEST_BYTES * 3 // 4)} of them",
-}
-"""The reasons for leaving out an image, as they are recorded, and for the person."""
+"""A reason for leaving out an image, as it is recorded."""
 
 
 class _Image(NamedTuple):
@@ -75,6 +70,11 @@ def has_media(record: Record) -> bool:
     return any(block.get("type") in MEDIA for block in content_of(record))
 
 
+def image_bytes(request_bytes: int) -> int:
+    """The base64 text of all images that fits into a request of a server; 0 is the API."""
+    return min(REQUEST_BYTES, request_bytes * 3 // 4) if request_bytes else REQUEST_BYTES
+
+
 def keep_to_limits(
     ctx: AgentContext, view: View, model: ModelInfo, off: frozenset[str], with_images: RecordIndex
 ) -> bool:
@@ -86,7 +86,11 @@ def keep_to_limits(
     if not with_images.of(ctx.records):
         return False
     most = most_media(model.window)
-    beyond = _beyond_limits(ctx.records, view, most, documents="documents" not in off)
+    bytes_most = image_bytes(ctx.link.at(model.id).request_bytes)
+    too_heavy = f"over {size(bytes_most * 3 // 4)} of images"
+    beyond = _beyond_limits(
+        ctx.records, view, most, bytes_most, too_heavy, documents="documents" not in off
+    )
     for change in _overlays(ctx.records, beyond):
         ctx.record(change)
     refused = beyond.pop(NO_DOCUMENTS)  # said once, when the server refused them
@@ -97,7 +101,11 @@ def keep_to_limits(
         ctx.publish(Notice(" ".join(filter(None, [text, per, "per request."]))))
     if others := [one for images in beyond.values() for one in images]:
         what = _in_words(others)
-        whys = " and ".join(_WHY[why] for why, images in beyond.items() if images)
+        why_of = {
+            _PIXELS: f"for one above {MANY_PIXELS:,} pixels",
+            too_heavy: f"for more than {size(bytes_most * 3 // 4)} of them",
+        }
+        whys = " and ".join(why_of[why] for why, images in beyond.items() if images)
         kind = "images and documents" if "document" in what else "images"
         text = f"{what} left out: the request has too many {kind} {whys}."
         ctx.publish(Notice(f"{text} Attach a smaller copy to include it."))
@@ -111,9 +119,16 @@ def _in_words(images: Sequence[_Image]) -> str:
 
 
 def _beyond_limits(
-    records: Sequence[Record], view: View, most: int, *, documents: bool
+    records: Sequence[Record],
+    view: View,
+    most: int,
+    bytes_most: int,
+    too_heavy: str,
+    *,
+    documents: bool,
 ) -> dict[str, Sequence[_Image]]:
-    """The images without which those of a view are within the limits, by the limit."""
+    """The images without which those of a view are within the limits, by the limit: `most` are
+    taken, of no more than `bytes_most`; `too_heavy` says so."""
     shown = list(_images(records, view))
     refused = [one for one in shown if not documents and one.block.get("type") == "document"]
     shown = [one for one in shown if one not in refused] if refused else shown
@@ -128,11 +143,11 @@ def _beyond_limits(
     total = sum(_length(one.block) for one in others)
     heavy: list[_Image] = []
     for one in others:
-        if total <= REQUEST_BYTES:
+        if total <= bytes_most:
             break
         heavy.append(one)
         total -= _length(one.block)
-    return {NO_DOCUMENTS: refused, CROWD: crowd, _PIXELS: large, _BYTES: heavy}
+    return {NO_DOCUMENTS: refused, CROWD: crowd, _PIXELS: large, too_heavy: heavy}
 
 
 def _surplus(images: Sequence[_Image], most: int) -> Sequence[_Image]:

@@ -98,7 +98,7 @@ class SentRequests:
         ctx, records = self._ctx, self._ctx.records
         indexes = self._requests, self._answers, self._beside
         last = [r.id for index in indexes for r in index.of(records)[-1:]]
-        server = ctx.link.server if server is None else server
+        server = ctx.link.at(model.id).host if server is None else server
         profile = ctx.config.profile if profile is None else profile
         key = last, server, profile, ctx.ledger.ratio, model.cached_from
         known = self._cached.get(model.id)
@@ -148,9 +148,10 @@ class SentRequests:
 
     def _newest(self, index: RecordIndex, model: str) -> Iterator[Record]:
         """The records of an index that are of a model on this server, the newest first."""
+        server = self._ctx.link.at(model).host
         for record in reversed(index.of(self._ctx.records)):
             data = record.data
-            if data.get("model") == model and data.get("server") == self._ctx.link.server:
+            if data.get("model") == model and data.get("server") == server:
                 yield record
 
 
@@ -171,21 +172,26 @@ class PruneRules:
         "turns". As long as it has not answered it may do both.
         """
         rule = self.ctx.config.prune
-        if rule.when != "auto" or self.ctx.link.first_party or model.binds:
+        server = self.ctx.link.at(model.id)
+        if rule.when != "auto" or server.first_party or model.binds:
             return rule
-        if self._any(self._cached) or self._any(self._signed) or not self._any(self._answers):
+        indexes = self._cached, self._signed
+        if any(self._any(index, server.host) for index in indexes):
+            return rule
+        if not self._any(self._answers, server.host):
             return rule
         return msgspec.structs.replace(rule, when="turns")
 
     def binds(self, model: ModelInfo) -> bool:
         """True if thinking is refused after something that was changed."""
-        if model.binds or (self.ctx.link.first_party and model.source != "assumed"):
+        server = self.ctx.link.at(model.id)
+        if model.binds or (server.first_party and model.source != "assumed"):
             return model.binds
-        return self._any(self._signed)
+        return self._any(self._signed, server.host)
 
-    def _any(self, index: RecordIndex) -> bool:
-        """True if an answer of an index is of this server."""
-        server, answers = self.ctx.link.server, index.of(self.ctx.records)
+    def _any(self, index: RecordIndex, server: str) -> bool:
+        """True if an answer of an index is of a server."""
+        answers = index.of(self.ctx.records)
         return any(answer.data.get("server", "") == server for answer in answers)
 
 

@@ -39,6 +39,7 @@ _EXAMINATIONS: tuple[tuple[str, Callable[[Subject], Iterable[Check]]], ...] = (
     ("sandbox", confined.sandbox),
     ("configuration", setup.configuration),
     ("key", setup.key),
+    ("fallbacks", setup.fallbacks),
     ("server", setup.server),
     ("mcp", setup.mcp),
     ("otel", setup.otel),

@@ -17,6 +17,7 @@ from tui.agent.launch import BARE, BARE_HINT, PRACTICE
 from tui.app.doctor.check import Check, Subject
 from tui.core.checkers import KNOWN, configured, program_of
 from tui.core.clouds import access_of
+from tui.core.config import profile_of
 from tui.core.errors import CredentialsError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
@@ -106,6 +107,18 @@ def key(what: Subject) -> Iterator[Check]:
     else:
         unread = f" {_NO_KEYRING}" if credentials.keyring_is_missing(what.env) else ""
         yield Check("key", "fail", "none", f"{_NO_KEY}{unread}")
+
+
+def fallbacks(what: Subject) -> Iterator[Check]:
+    """Check what signs requests through the other profiles that the fallbacks name: a session works
+    without it, and asks none of them."""
+    named = dict.fromkeys(map(profile_of, what.config.fallback_models))
+    for name in named:
+        if name and name != what.profile.shown:
+            other = Subject.of(what.workspace, what.folders, what.env, profile=name)
+            for one in key(other):
+                status = "warn" if one.status == "fail" else one.status
+                yield Check("fallback", status, f"@{name}: {one.detail}", one.fix)
 
 
 def _cloud_key(what: Subject) -> Check:

@@ -7,10 +7,9 @@ import os
 from collections.abc import Iterator, Sequence
 from math import floor
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tui.agent.launch import PRACTICE
-from tui.agent.limits import session_cost
 from tui.app.reports import Row
 from tui.app.workspace_diff import diff_text
 from tui.context.file_changes import changes
@@ -21,16 +20,13 @@ from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
 from tui.permissions.types import MODE_NAMES
 from tui.session.checkpoints.entries import CheckpointError
-from tui.session.records import CHECKPOINT, COSTLY, SUB_AGENT
+from tui.session.records import CHECKPOINT
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
     from tui.app.conversation import Conversation
     from tui.app.frontend import Level
     from tui.core.config import Config
-
-
-_BILLED: Final = COSTLY | {SUB_AGENT}
 
 
 def status_rows(agent: Agent, workspace: Path, config: Config) -> Iterator[Row]:
@@ -41,6 +37,8 @@ def status_rows(agent: Agent, workspace: Path, config: Config) -> Iterator[Row]:
     yield Row("file", (shorten(session.path) if session.path else "none, kept in memory only",))
     yield Row("folder", (shorten(workspace),))
     yield Row("model", (agent.models.current, f"window {tokens(agent.models.window)}"))
+    if agent.models.fallbacks:
+        yield Row("fallbacks", tuple(map(one_line, agent.models.fallbacks)))
     if agent.models.profile:
         yield Row("profile", (one_line(agent.models.profile),))
     if config.provider.kind != "anthropic" and agent.models.server != PRACTICE:
@@ -66,12 +64,15 @@ def status_rows(agent: Agent, workspace: Path, config: Config) -> Iterator[Row]:
 def _paid_by(agent: Agent) -> Iterator[str]:
     """Yield what each profile paid, where several did."""
     every = (*agent.session.elsewhere, *agent.session.records)
-    payers = dict.fromkeys(record.payer for record in every if record.type in _BILLED)
-    if len(payers) < 2:
-        return
-    for payer in payers:
-        paid = session_cost([one for one in every if one.payer == payer], agent.models.prices)
-        yield f"{one_line(payer or DEFAULT_PROFILE)} {money(paid.session.usd)}"
+    from tui.context.usage import Amount, bills_of  # noqa: PLC0415 - on demand
+
+    prices, paid = agent.models.prices, dict[str, Amount]()
+    for bill in (bill for record in every for bill in bills_of(record)):
+        paid.setdefault(bill.profile, Amount()).add(Amount.of(bill, bill.price(prices)))
+    if len(paid) > 1:
+        for payer, amount in paid.items():
+            unknown = " + ?" if amount.unpriced else ""
+            yield f"{one_line(payer or DEFAULT_PROFILE)} {money(amount.usd)}{unknown}"
 
 
 class Copied(NamedTuple):

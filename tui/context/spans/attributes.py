@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
+from tui.core.config import model_of, profile_of
 from tui.core.dataclass import dataclass, field
 from tui.core.messages import Block, Usage, string_of
 from tui.core.otlp import AttributeValue
@@ -73,7 +74,8 @@ def operation(model: str, provider: str) -> Values:
     return {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": provider,
-        "gen_ai.request.model": model,
+        "gen_ai.request.model": model_of(model),
+        "holdfast.profile": profile_of(model),
     }
 
 

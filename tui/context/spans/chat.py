@@ -24,6 +24,7 @@ from tui.context.spans.attributes import (
 )
 from tui.context.spans.ids import span_id
 from tui.context.spans.open_spans import OpenRequest, OpenSpans
+from tui.core.config import model_of
 from tui.core.messages import Block, Usage, text_of
 from tui.provider.prices import price_of
 from tui.session.records import BATCH, BESIDE, GOAL, Record
@@ -46,7 +47,6 @@ _REQUEST: Final = Fields(
 )
 _ANSWER: Final = Fields(
     codes={
-        "gen_ai.response.model": "model",
         "gen_ai.response.id": "message_id",
         "holdfast.request.id": "request_id",
     }
@@ -84,6 +84,7 @@ def answered(spans: OpenSpans, record: Record, content: list[Block]) -> None:
     values = request.values if request else operation(model or "unknown", turn.provider)
     usage, reason = Usage.from_json(data.get("usage")), code(data.get("stop_reason"))
     values = {**values, **_ANSWER.read(data, content=False), **tokens(usage)}
+    values["gen_ai.response.model"] = model_of(model)
     if reason:
         values["gen_ai.response.finish_reasons"] = (reason,)
     if usage.total:
@@ -150,7 +151,7 @@ def aside(spans: OpenSpans, record: Record, *, parent: str = "") -> None:
     asked = server(data.get("server"))
     values: Values = {
         **operation(model, provider(asked) if asked else turn.provider),
-        "gen_ai.response.model": model,
+        "gen_ai.response.model": model_of(model),
         "holdfast.request.purpose": PURPOSES[record.type],
         **asked,
         **tokens(usage),
@@ -165,4 +166,5 @@ def aside(spans: OpenSpans, record: Record, *, parent: str = "") -> None:
     if record.type in BESIDE:
         start = spans.now - nanoseconds(data.get("seconds"))
     id_ = span_id("aside", record.id)
-    spans.put_in(turn, f"chat {model}", id_, start=start, values=values, parent=parent, client=True)
+    name = f"chat {model_of(model)}"
+    spans.put_in(turn, name, id_, start=start, values=values, parent=parent, client=True)

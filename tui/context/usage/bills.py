@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from tui.core.config import Price
+from tui.core.config import Price, profile_of
+from tui.core.facts import DEFAULT_PROFILE
 from tui.core.messages import Usage, list_of, object_of, string_of
 from tui.provider.prices import ModelPrice, price_of
 from tui.session.records import BATCH, COSTLY, SUB_AGENT, Record
@@ -80,12 +81,19 @@ def bills_of(record: Record) -> Iterator[Bill]:
                     "sub-agents",
                     requests=number,
                     agent=agent,
-                    profile=record.payer,
+                    profile=_payer(record, model),
                 )
     elif record.type in COSTLY and (usage := Usage.from_json(data.get("usage"))).total:
         purpose, batch = _PURPOSES[record.type], bool(data.get(BATCH))
         model = string_of(data.get("model"))
-        yield Bill(record.id, record.time, model, usage, purpose, batch, profile=record.payer)
+        profile = _payer(record, model)
+        yield Bill(record.id, record.time, model, usage, purpose, batch, profile=profile)
+
+
+def _payer(record: Record, model: str) -> str:
+    """The profile that paid: the one that a model's whole name says, otherwise the session's."""
+    named = profile_of(model)
+    return "" if named == DEFAULT_PROFILE else named or record.payer
 
 
 def agent_label(fields: Mapping[str, object]) -> str:

@@ -366,7 +366,7 @@ def _take(about: SessionBills, line: _Line) -> None:
     fields = {"model": line.model, "usage": line.usage, "batch": line.batch}
     if line.type != "assistant":
         fields = {name: getattr(line, name) for name in line.__struct_fields__[3:]}
-    record = Record(line.type, line.id, None, line.time, fields)
+    record = Record(line.type, line.id, None, line.time, fields, payer=about.profile)
     _add(about, record)
 
 
@@ -383,7 +383,7 @@ def _add(about: SessionBills, record: Record) -> None:
     if record.type == "profile":
         about.profile = _profile_of(record.data.get("name"))
     for bill in bills_of(record):
-        about.bills.append(bill._replace(profile=about.profile) if about.profile else bill)
+        about.bills.append(bill)
     if record.type == SUB_AGENT and record.data.get("spent"):
         about.counted.append(string_of(record.data.get("session")))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, Self, TypeAlias
 
-from msgspec import field
+from msgspec import UNSET, UnsetType, field
 from msgspec.structs import replace
 
 from tui.core.errors import ErrorClass
@@ -137,11 +137,16 @@ class ModelSwitched(DurableFact, frozen=True, tag="model_switched"):
 
     `back_at` (ISO 8601) is when the model first asked for may be asked again, None where that is
     now or not known. The rest is of the error that led to it, as in `RetryScheduled`;
-    `error_class` is None on the way back.
+    `error_class` is None on the way back. Where that is a model of another profile, `again`
+    are the tokens that its server has not in its cache, for `usd`, and `thoughts` the answers whose
+    thinking it can't read.
     """
 
     record_type = "failover"
-    written = "from=old to=new reason back_at error_class status request_id received text=streamed"
+    written = (
+        "from=old to=new reason back_at error_class status request_id received text=streamed"
+        " again? usd? thoughts?"
+    )
 
     old: str = field(name="from")
     new: str = field(name="to")
@@ -152,6 +157,9 @@ class ModelSwitched(DurableFact, frozen=True, tag="model_switched"):
     request_id: str | None = None
     received: int = 0
     streamed: Kept[str] = ""
+    again: int | UnsetType = UNSET
+    usd: float | UnsetType = UNSET
+    thoughts: int | UnsetType = UNSET
 
 
 class Parked(DurableFact, frozen=True, tag="parked"):

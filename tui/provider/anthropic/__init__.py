@@ -9,7 +9,7 @@
     sse             bytes → events
     answer          events → deltas and the complete answer
     classify        every failure → one ProviderError
-    error_rules     the table by which it decides
+    error_rules     the table by which it decides, cloud_rules that of the clouds
     error_bodies    the content of an error's body: type, code, text, sizes
 
 Importing this package loads none of the SDK.

@@ -1,8 +1,8 @@
 """Every failure of a request → one ProviderError. Nothing above this module looks at text.
 
 An answer with an error (an HTTP status, or an `error` event in a stream, whose status is 200) is
-looked up in `RULES`, first match wins. Failures without an answer (no connection, a torn stream,
-silence) are distinguished by exception.
+looked up in `error_rules`, first match wins. Failures without an answer (no connection, a torn
+stream, silence) are distinguished by exception.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tui.provider.anthropic.client_factory import SIGN_IN_HINT, sign_in_failed
 
 if TYPE_CHECKING:
     from tui.core.clouds import CloudAccess
-    from tui.provider.anthropic.error_rules import ErrorRule
+    from tui.provider.anthropic.error_rule import ErrorRule
 
 RETRYABLE_STATUS: Final = frozenset({408, 409, 424, 429, 500, 502, 503, 504, 529})
 """Statuses after which the same request may succeed; so may those of CDNs, 520 to 524."""
@@ -141,19 +141,14 @@ def from_answer(
     """Turn an error that the server named into a ProviderError, by status, type, code and text."""
     # Most prompts meet no error: its tables are loaded by the first one.
     from tui.provider.anthropic import error_sizes  # noqa: PLC0415
-    from tui.provider.anthropic.error_rules import RULES  # noqa: PLC0415
+    from tui.provider.anthropic.error_rules import rule_for  # noqa: PLC0415
 
     kind, code, text, named = error_bodies.read(body)
     kind = kind or headers.get("x-amzn-errortype", "").partition(":")[0]
     if status == HTTPStatus.OK:  # an error within an answer: its own number counts
         status = named or status
     page = error_bodies.page_title(body, headers)
-    rules = RULES
-    if at.cloud is not None:
-        from tui.provider.anthropic.cloud_rules import CLOUD_RULES  # noqa: PLC0415
-
-        rules = (*CLOUD_RULES, *RULES)
-    rule = next((r for r in rules if _fits(r, status, kind, code, text)), RULES[-1])
+    rule = rule_for(status, kind, code, text, cloud=at.cloud is not None)
     again = status in RETRYABLE_STATUS or 520 <= status <= 524
     if status == HTTPStatus.OK:
         again = rule.error_class in _TRANSIENT
@@ -229,15 +224,6 @@ def _number(value: str | None) -> float | None:
     if value is None or not re.fullmatch(r"\s*\d{1,15}(\.\d{1,15})?\s*", value):
         return None
     return float(value)
-
-
-def _fits(rule: ErrorRule, status: int, kind: str, code: str, text: str) -> bool:
-    if rule.unless and rule.unless.search(text):
-        return False
-    if rule.codes and rule.codes.search(code):
-        return True
-    named = status in rule.statuses or kind in rule.types
-    return named and (rule.text is None or rule.text.search(text) is not None)
 
 
 def _phrase(rule: ErrorRule, status: int, text: str, at: RequestAttempt) -> tuple[str, str]:

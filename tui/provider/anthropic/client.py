@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
@@ -298,6 +299,22 @@ class AnthropicProvider:
             given |= {name: convert.Uncopied(value) for name, value in shared.items()}
         return given
 
+    def _check_size(self, given: Mapping[str, Any], model: str) -> None:
+        """Raise ProviderError for a request that the cloud would refuse as too large: nothing of it
+        is sent, and the caller makes it smaller, as after a refusal of the API's own."""
+        if self._cloud is None:
+            return
+        cloud = self._cloud.cloud
+        try:
+            length = len(json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode())
+        except (TypeError, ValueError):
+            return  # what sends it says so
+        if length > cloud.request_bytes:
+            text = f"{length / 1e6:.1f} MB, of at most {cloud.request_mb} MB; nothing was sent"
+            body = {"error": {"type": "request_too_large", "message": text}}
+            at = self._attempt(model)
+            raise from_answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {}, body, at)
+
     async def _open(
         self, client: AsyncAnthropic, request: Request, silence: Silence
     ) -> tuple[httpx2.Response, AsyncGenerator[bytes]]:
@@ -306,6 +323,7 @@ class AnthropicProvider:
 
         given = self._payload(request)
         try:
+            self._check_size(given, request.model)
             with self._typed(silence, self._attempt(request.model), given):
                 # `messages.create` does the same, but its module needs all types of the API.
                 stream = await silence.wait(

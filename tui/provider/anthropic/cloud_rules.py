@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from tui.provider.anthropic.error_rules import ErrorRule, words
-
-_OTHER_MODEL: Final = "choose another model (/model, --model)"
+from tui.provider.anthropic.error_rule import AGAIN, OTHER_MODEL, ErrorRule, words
 
 CLOUD_RULES: Final[tuple[ErrorRule, ...]] = (
     # Bedrock, 429 ThrottlingException: Too many tokens per day, please wait before trying again.
     ErrorRule(
         error_class="rate_limit",
         headline="Your account's tokens for today are used up",
-        hint=f"Ask for a larger quota in the cloud's console, or {_OTHER_MODEL}.",
+        hint=f"Ask for a larger quota in the cloud's console, or {OTHER_MODEL}.",
         statuses=frozenset({200, 429}),
         text=words(r"tokens per day"),
         final=True,
@@ -26,7 +24,7 @@ CLOUD_RULES: Final[tuple[ErrorRule, ...]] = (
     ErrorRule(
         error_class="rate_limit",
         headline="The request exceeds a quota of your account",
-        hint=f"Ask for a larger quota in the cloud's console, or {_OTHER_MODEL}.",
+        hint=f"Ask for a larger quota in the cloud's console, or {OTHER_MODEL}.",
         types=frozenset({"ServiceQuotaExceededException"}),
         final=True,
     ),
@@ -35,7 +33,7 @@ CLOUD_RULES: Final[tuple[ErrorRule, ...]] = (
     ErrorRule(
         error_class="rate_limit",
         headline="A quota of your project is reached",
-        hint="Try again in a moment; if it stays, ask for a larger quota in the cloud's console.",
+        hint=f"{AGAIN}; if it stays, ask for a larger quota in the cloud's console.",
         statuses=frozenset({429}),
         text=words(r"quota exceeded for"),
     ),
@@ -44,7 +42,7 @@ CLOUD_RULES: Final[tuple[ErrorRule, ...]] = (
     ErrorRule(
         error_class="overloaded",
         headline="{model} isn't ready",
-        hint=f"Try again in a moment, or {_OTHER_MODEL}.",
+        hint=f"{AGAIN}, or {OTHER_MODEL}.",
         types=frozenset({"ModelNotReadyException"}),
     ),
     # Bedrock, 400: Invocation of model ID anthropic.claude-sonnet-4-5-20250929-v1:0 with on-demand
@@ -66,7 +64,7 @@ CLOUD_RULES: Final[tuple[ErrorRule, ...]] = (
     ErrorRule(
         error_class="not_found",
         headline="{url} doesn't have {id}",
-        hint=f"It may be in another region: set region under [provider], or {_OTHER_MODEL}.",
+        hint=f"It may be in another region: set region under [provider], or {OTHER_MODEL}.",
         statuses=frozenset({400, 404}),
         types=frozenset({"not_found_error"}),
         text=words(r"model identifier", r"publisher model .{1,300} (?:was )?not found", r"^model:"),
@@ -90,7 +88,7 @@ CLOUD_RULES: Final[tuple[ErrorRule, ...]] = (
     ErrorRule(
         error_class="auth",
         headline="Your account has no access to {id}",
-        hint=f"Ask for it in the cloud's console, or {_OTHER_MODEL}.",
+        hint=f"Ask for it in the cloud's console, or {OTHER_MODEL}.",
         statuses=frozenset({400, 403}),
         text=words(
             r"access to the model",
@@ -140,7 +138,7 @@ CLOUD_RULES: Final[tuple[ErrorRule, ...]] = (
     ErrorRule(
         error_class="server",
         headline="The model failed",
-        hint="Try again in a moment.",
+        hint=f"{AGAIN}.",
         statuses=frozenset({424}),
         types=frozenset({"ModelErrorException", "modelStreamErrorException"}),
     ),

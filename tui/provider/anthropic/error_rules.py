@@ -1,22 +1,15 @@
-"""The table that assigns each error answer to a class. The first matching rule decides.
+"""The table that assigns each error answer to a class. The first matching rule decides; where a
+cloud is asked, those of `cloud_rules` come before.
 
 Above each rule is a text as servers really send it.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-from tui.core.dataclass import dataclass
-from tui.core.errors import ErrorClass
+from tui.provider.anthropic.error_rule import AGAIN, OTHER_MODEL, ErrorRule, words
 from tui.provider.anthropic.error_sizes import AFFORDED, ANSWER_LIMITS
-
-
-def words(*patterns: str) -> re.Pattern[str]:
-    """The pattern of any of these, in any case."""
-    return re.compile("|".join(patterns), re.IGNORECASE)
-
 
 _LENGTH: Final = (
     r"(?:\bmax_?(?:completion_|output_?|new_)?tokens\b|maximum (?:output )?tokens|"
@@ -26,31 +19,6 @@ _COMPLAINT: Final = (
     r"too (?:large|high|big|long)|exceed|out of range|above|invalid|not valid|非法|lower|smaller|"
     r"reduce|not allowed"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorRule:
-    """A rule that matches by status or error type; with `text`, only if that text occurs as well.
-
-    `headline` and `hint` may name {url} and {model}.
-    """
-
-    error_class: ErrorClass
-    headline: str
-    hint: str
-    statuses: frozenset[int] = frozenset()
-    types: frozenset[str] = frozenset()
-    codes: re.Pattern[str] | None = None
-    """The rule also matches by the error's code alone."""
-    text: re.Pattern[str] | None = None
-    unless: re.Pattern[str] | None = None
-    """The rule never matches if this text occurs."""
-    final: bool = False
-    """Waiting does not help, whatever the status."""
-    thinking: bool = False
-    """The server refuses the signed thinking in the request."""
-    answer: bool = False
-    """The server refuses the length of the answer that is asked for."""
 
 
 OVERFLOW: Final = words(
@@ -141,9 +109,7 @@ NOT_ANSWER_LENGTH: Final = words(
     r"stream ?= ?true",
 )
 
-_AGAIN = "Try again in a moment"
 _SHORTER = "Set max_output under [provider] in config.toml to fewer tokens."
-_OTHER_MODEL = "use another model (/model, --model)"
 
 RULES: Final[tuple[ErrorRule, ...]] = (
     # OpenRouter, 402: This request requires more credits, or fewer max_tokens. You requested up to
@@ -211,14 +177,14 @@ RULES: Final[tuple[ErrorRule, ...]] = (
     ErrorRule(
         error_class="rate_limit",
         headline="The server's rate limit is reached",
-        hint=f"{_AGAIN}, or {_OTHER_MODEL}.",
+        hint=f"{AGAIN}, or {OTHER_MODEL}.",
         statuses=frozenset({429}),
         types=frozenset({"rate_limit_error"}),
     ),
     ErrorRule(
         error_class="rate_limit",
         headline="The server's rate limit is reached",
-        hint=f"{_AGAIN}, or {_OTHER_MODEL}.",
+        hint=f"{AGAIN}, or {OTHER_MODEL}.",
         statuses=frozenset({200, 400, 413, 422, 500, 503}),
         text=words(
             r"tokens?[ -]per[ -]minute",
@@ -242,7 +208,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
     ErrorRule(
         error_class="auth",
         headline="This API key isn't allowed to do this",
-        hint=f"Use another key, or {_OTHER_MODEL}; `holdfast doctor` tests the key.",
+        hint=f"Use another key, or {OTHER_MODEL}; `holdfast doctor` tests the key.",
         statuses=frozenset({403}),
         types=frozenset({"permission_error"}),
     ),
@@ -317,7 +283,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
     ErrorRule(
         error_class="overloaded",
         headline="{model} is overloaded",
-        hint=f"{_AGAIN}, or {_OTHER_MODEL}.",
+        hint=f"{AGAIN}, or {OTHER_MODEL}.",
         statuses=frozenset({529}),
         types=frozenset({"overloaded_error"}),
     ),
@@ -325,7 +291,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
     ErrorRule(
         error_class="overloaded",
         headline="{model} is overloaded",
-        hint=f"{_AGAIN}, or {_OTHER_MODEL}.",
+        hint=f"{AGAIN}, or {OTHER_MODEL}.",
         statuses=frozenset({200}),
         text=words(
             r"\boverloaded\b",
@@ -338,7 +304,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
     ErrorRule(
         error_class="timeout",
         headline="The server gave up waiting",
-        hint=f"{_AGAIN}.",
+        hint=f"{AGAIN}.",
         statuses=frozenset({408, 504, 524}),
         types=frozenset({"timeout_error"}),
     ),
@@ -346,7 +312,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
     ErrorRule(
         error_class="server",
         headline="The server failed",
-        hint=f"{_AGAIN}.",
+        hint=f"{AGAIN}.",
         statuses=frozenset({409, *range(500, 600)}),
         types=frozenset({"api_error", "conflict_error"}),
     ),
@@ -383,3 +349,14 @@ RULES: Final[tuple[ErrorRule, ...]] = (
         hint="Send the prompt again; the log file has the details.",
     ),
 )
+
+
+def rule_for(status: int, kind: str, code: str, text: str, *, cloud: bool) -> ErrorRule:
+    """The rule of an error: the first that matches, those of the clouds before where one is
+    asked."""
+    rules = RULES
+    if cloud:
+        from tui.provider.anthropic.cloud_rules import CLOUD_RULES  # noqa: PLC0415 - few ask one
+
+        rules = (*CLOUD_RULES, *RULES)
+    return next((rule for rule in rules if rule.matches(status, kind, code, text)), RULES[-1])
