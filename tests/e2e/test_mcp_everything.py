@@ -42,7 +42,8 @@ Call = tuple[str, dict[str, Any], bool, str]
 
 CALLS: list[Call] = [
     ("echo", {"message": "grüß"}, False, "Echo: grüß"),
-    ("echo", {"words": 1}, True, "Input validation error"),
+    ("echo", {"message": 1}, True, "Input validation error"),
+    ("echo", {"message": "a", "mesage": "b"}, False, "mcp__all__echo lists no argument `mesage`"),
     ("get-annotated-message", {"messageType": "error", "includeImage": True}, False, "Error: "),
     ("get-env", {}, False, "PATH"),
     ("get-resource-links", {"count": 2}, False, "[resource demo://resource/dynamic/text/2: "),
@@ -115,11 +116,11 @@ def test_every_tool_is_called_and_answers(
     assert [f"{step} of 4" for step in range(1, 5)] == progress.split("\n")[-5:-1]
 
     results = {n: record["content"] for n, record in enumerate(recorded(home))}
-    for number in (2, 10):  # the message with an image, and the tiny image
+    for number in (3, 11):  # the message with an image, and the tiny image
         (image,) = [block for block in results[number] if block["type"] == "image"]
         assert image["source"]["media_type"] == "image/png"
         assert base64.b64decode(image["source"]["data"]).startswith(b"\x89PNG")
-    environment = str(results[3])
+    environment = str(results[4])
     assert "HOLDFAST_HOME" not in environment
     assert "sk-ant-secret" not in environment
 

@@ -19,7 +19,6 @@ from tests.support.server_script import Json
 from tui.core.errors import ErrorClass, ProviderError
 from tui.provider.anthropic import AnthropicProvider
 from tui.provider.anthropic.classify import RequestAttempt, classify
-from tui.provider.base import Request
 
 _PAGE = "<!doctype html><html><title>Log in</title></html>"
 _ERROR_EVENT = {"type": "error", "error": {"type": "x", "message": "m"}}
@@ -318,10 +317,10 @@ async def test_a_mistake_of_the_adapter_is_not_said_to_be_the_servers(
 async def test_a_mistake_while_a_request_is_sent_is_not_said_to_be_the_servers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def mistaken(_request: Request) -> list[str]:
+    def mistaken(*_: object) -> list[str]:
         return ["mistake"]
 
-    monkeypatch.setattr("tui.provider.anthropic.client.convert.headers", mistaken)
+    monkeypatch.setattr("tui.provider.anthropic.client.client_factory.headers", mistaken)
     async with LoopbackServer() as server:
         provider = provider_for(server)
         with pytest.raises(ValueError, match="dictionary update"):

@@ -14,6 +14,7 @@ import pytest
 from tests.provider.conversation import MODEL, a_request, ask, parts_of, provider_for, user
 from tests.support.clock import PATIENCE_S, ManualClock
 from tests.support.server import LoopbackServer
+from tests.support.server_binding import BINDING
 from tests.support.server_script import Json, signature_of
 from tui.core.errors import ErrorClass, ProviderError
 from tui.core.facts import TextDelta, ThinkingDelta, ToolInputDelta
@@ -192,6 +193,31 @@ async def test_a_request_is_sent_as_it_is_and_not_changed() -> None:
         "output_config": {"effort": "xhigh"},
         "stream": True,
     }
+
+
+@pytest.mark.parametrize(
+    ("common", "ours", "sent"),
+    [
+        ("anthropic-beta: mine-2026-01-01", True, [BINDING, "mine-2026-01-01"]),
+        (f"Anthropic-Beta: {BINDING}, mine-2026-01-01", True, [BINDING, "mine-2026-01-01"]),
+        ("anthropic-beta: mine-2026-01-01", False, ["mine-2026-01-01"]),
+        ("x-team: one", True, [BINDING]),
+        ("x-team: one", False, []),
+    ],
+)
+async def test_betas_of_the_environment_are_sent_with_ours(
+    monkeypatch: pytest.MonkeyPatch, common: str, ours: bool, sent: list[str]
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", common)
+    request = a_request(binding_reports=ours)
+    async with LoopbackServer({"turns": [{"text": "ok"}]}) as server:
+        provider = provider_for(server)
+        await ask(provider, request)
+        assert await provider.count_tokens(request) > 0
+        await provider.aclose()
+    for post in server.posts:
+        named = post.headers.get("anthropic-beta", "").split(",")
+        assert list(dict.fromkeys(one.strip() for one in named if one)) == sent
 
 
 async def test_key_is_sent_in_both_headers_to_servers_other_than_the_api() -> None:

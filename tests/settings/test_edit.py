@@ -278,6 +278,30 @@ def test_entries_between_commented_ones_come_and_go(home: Folders, file: Path) -
     assert all(line in file.read_text() for line in kept)
 
 
+@pytest.mark.parametrize(
+    "last",
+    ['"b"', '"b"  # as "b"', "'b'", '"b",', '"b"  # a "b", and\n    # "c"'],
+)
+def test_an_entry_follows_a_comment_at_the_end_of_a_list(
+    home: Folders, file: Path, last: str
+) -> None:
+    written = f'allow = [\n    "a",\n    {last}\n    # "off",\n]\n'
+    file.write_text(f"[permissions]\n{written}deny = [\n    {last}\n]\n")
+    change_settings(home, {("permissions", "allow"): ["a", "b", "new", "c"]})
+    assert data(file)["permissions"]["allow"] == ["a", "b", "new", "c"]
+    assert data(file)["permissions"]["deny"] == ["b"]
+    now = {line.partition("#")[2] for line in file.read_text().splitlines()}
+    assert {line.partition("#")[2] for line in written.splitlines()} <= now
+
+
+def test_a_list_with_commas_in_front_is_left_to_the_person(home: Folders, file: Path) -> None:
+    before = '[permissions]\nallow = [\n    "a" # one\n    , "b"\n]\n'
+    file.write_text(before)
+    with pytest.raises(ConfigError, match="without losing its layout"):
+        change_settings(home, {("permissions", "allow"): ["a", "new", "b"]})
+    assert file.read_text() == before
+
+
 def test_the_last_price_of_a_model_takes_its_table_along(home: Folders, file: Path) -> None:
     file.write_text('[prices."m"]\n# from the invoice\ninput = 3.0\noutput = 15.0\n')
     change_settings(home, {("prices", "m", "input"): None})

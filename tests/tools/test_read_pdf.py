@@ -8,11 +8,19 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from pypdf import PdfWriter
-from pypdf.annotations import Link
-from pypdf.generic import NameObject
+from pypdf.annotations import FreeText, Link
+from pypdf.generic import (
+    ArrayObject,
+    DictionaryObject,
+    IndirectObject,
+    NameObject,
+    NumberObject,
+    TextStringObject,
+)
 
 from tests.support.clock import PATIENCE_S
 from tests.support.machine import needs_proc
@@ -38,6 +46,57 @@ async def test_the_pages_come_with_their_numbers(folder: Folder) -> None:
     assert await folder.text(read_file, path="a.pdf", pages="2") == (
         "--- page 2 of 3 ---\nSecond\n[page 2 of 3; continue with pages=3]"
     )
+
+
+def _filled_in(writer: PdfWriter) -> None:
+    """Fill a form: a name in two parts, one of two choices, a box, a password; and write a note."""
+
+    def made(**entries: Any) -> IndirectObject:
+        named = {NameObject(f"/{key}"): value for key, value in entries.items()}
+        return writer._add_object(DictionaryObject(named))  # pyright: ignore[reportPrivateUsage]
+
+    widget = NameObject("/Widget")
+    person = made(T=TextStringObject("person"))
+    size = made(T=TextStringObject("size"), V=NameObject("/large"))
+    fields = [
+        made(Subtype=widget, Parent=person, T=TextStringObject("name"),
+             V=TextStringObject("Ada\nL.")),
+        made(Subtype=widget, Parent=person, T=TextStringObject("born"), V=TextStringObject("")),
+        made(Subtype=widget, Parent=size, AS=NameObject("/Off")),
+        made(Subtype=widget, Parent=size, AS=NameObject("/large")),
+        made(Subtype=widget, T=TextStringObject("b1"), TU=TextStringObject("I agree"),
+             V=NameObject("/Yes")),
+        made(Subtype=widget, T=TextStringObject("b2"), V=NameObject("/Off")),
+        made(Subtype=widget, T=TextStringObject("key"), V=TextStringObject("swordfish"),
+             Ff=NumberObject(1 << 13)),
+        made(Subtype=widget, T=TextStringObject("towns"),
+             V=ArrayObject([TextStringObject("Rome"), TextStringObject("Oslo")])),
+    ]  # fmt: skip
+    writer.pages[0][NameObject("/Annots")] = ArrayObject(fields)
+    note = FreeText(text="see page 2", rect=(10, 10, 90, 30))
+    writer.add_annotation(0, note)
+
+
+async def test_a_page_has_what_was_filled_in_and_noted(folder: Folder) -> None:
+    folder.write("form.pdf", pdf("Your name", "Back", change=_filled_in))
+    assert await folder.text(read_file, path="form.pdf") == (
+        "--- page 1 of 2 ---\nYour name\n\nperson.name: Ada L.\nsize: large\nI agree: Yes\n"
+        "towns: Rome, Oslo\nNote: see page 2\n--- page 2 of 2 ---\nBack\n"
+    )
+
+
+async def test_damaged_fields_leave_the_page_its_text(folder: Folder) -> None:
+    def damaged(writer: PdfWriter) -> None:
+        loop = writer._add_object(DictionaryObject())  # pyright: ignore[reportPrivateUsage]
+        field = DictionaryObject({NameObject("/Subtype"): NameObject("/Widget")})
+        field[NameObject("/Parent")] = loop
+        outer = loop.get_object()
+        assert isinstance(outer, DictionaryObject)
+        outer[NameObject("/Parent")] = loop
+        writer.pages[0][NameObject("/Annots")] = ArrayObject([field, NumberObject(7)])
+
+    folder.write("form.pdf", pdf("Your name", change=damaged))
+    assert "Your name" in await folder.text(read_file, path="form.pdf")
 
 
 async def test_a_long_one_says_how_to_continue(folder: Folder) -> None:

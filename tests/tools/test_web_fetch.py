@@ -117,6 +117,15 @@ async def test_code_is_code(folder: Folder, html: str, code: str) -> None:
     assert "1" not in text.partition("\n\n")[2]
 
 
+async def test_a_power_and_an_index_are_told_from_the_number_beside_them(folder: Folder) -> None:
+    html = "<html><p>10<sup>6</sup>, log<sub>2</sub>8</p><table><tr><td>2<sup>-3</sup></td></tr>"
+    html += "</table><pre>x<sup>2</sup></pre>"
+    text = await page(folder, response(html, "text/html"))
+    assert "10^6^, log~2~8" in text
+    assert "| 2^-3^ |" in text
+    assert "```\nx2\n```" in text
+
+
 async def test_links_beside_code_stay(folder: Folder) -> None:
     html = '<html><p><a href="/x">a</a> <code><a href="/y">b</a></code></p><pre>c</pre>'
     text = await page(folder, response(f"{html}<p><a href='/z'>d</a></p>", "text/html"))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
+from itertools import chain
 from typing import Any, Final, TypeAlias, cast
 
 from tui.core.toml_files import parse_toml
@@ -40,11 +41,15 @@ def rewritten(text: str, key: Key, value: Value | None) -> str:
             without = _without_header(document, key)
             if _means(without, wanted):
                 return without
-            document = tomlkit.parse(text)
-        put(document, key, value)
-        return tomlkit.dumps(document)
+        for layout in chain((text,), _with_last_comma(text, key)):
+            document = tomlkit.parse(layout)
+            put(document, key, value)
+            changed = tomlkit.dumps(document)
+            if _means(changed, wanted):
+                return changed
     except TOMLKitError as error:
         raise LayoutError(str(error)) from error
+    raise LayoutError(f"{dotted(key)} would get another value")
 
 
 def put(table: MutableMapping[str, Any], key: Key, value: Value | None) -> None:
@@ -90,6 +95,25 @@ def _without_header(document: Any, key: Key) -> str:
     table.pop(key[-1], None)
     lines = _LINES.findall(tomlkit.dumps(document))
     return "".join(line for line in lines if _header(line) != key[:-1])
+
+
+def _with_last_comma(text: str, key: Key) -> Iterator[str]:
+    """Yield the text with a comma behind the last entry of a list, for each place where that entry
+    may be: tomlkit sets none before a new entry if a comment follows the last one."""
+    import tomlkit  # noqa: PLC0415 - as above
+    from tomlkit.items import Array, Item  # noqa: PLC0415 - as above
+
+    values: Any = tomlkit.parse(text)
+    for part in key:
+        values = values.get(part, {})
+    if not isinstance(values, Array) or not values:
+        return
+    before, listed, after = text.partition(values.as_string())
+    entry = cast("Item", values[-1]).as_string()
+    end = len(listed)
+    while (end := listed.rfind(entry, 0, end)) >= 0:
+        behind = end + len(entry)
+        yield f"{before}{listed[:behind]},{listed[behind:]}{after}"
 
 
 def _align(old: list[str], new: list[str]) -> None:

@@ -25,8 +25,9 @@ from base64 import b64encode
 from contextlib import suppress
 from typing import Any, Final
 
-from pypdf import PdfReader, PdfWriter
+from pypdf import PageObject, PdfReader, PdfWriter
 from pypdf.errors import DependencyError, PdfReadError
+from pypdf.generic import ArrayObject, IndirectObject, NameObject
 
 CPU_SECONDS: Final = 60
 """Takes effect only if nobody is left to end it."""
@@ -35,6 +36,12 @@ IN_MEMORY: Final = 64 << 20
 """Files up to this size are read at once, which is faster."""
 PAGE_CHARS: Final = 1_000_000
 """Maximum characters of one page."""
+
+
+_NO_NOTES: Final = frozenset({"/Link", "/Popup"})
+_FIELDS_DEEP: Final = 16
+_PASSWORD: Final = 1 << 13
+"""The flag of a field that shows dots instead of what is typed."""
 
 
 def main(arguments: list[str]) -> None:
@@ -110,7 +117,8 @@ def _unlocked(reader: PdfReader) -> bool:
 def _texts(reader: PdfReader, first: int, last: int, size: int) -> None:
     for number in range(first, last + 1):
         try:
-            text = reader.pages[number - 1].extract_text()[:PAGE_CHARS]
+            page = reader.pages[number - 1]
+            text = "\n".join(filter(None, (page.extract_text(), _entries(page))))[:PAGE_CHARS]
         except Exception as error:  # noqa: BLE001 - the other pages may be sound
             _answer(page=number, problem=_words(error))
             continue
@@ -120,6 +128,51 @@ def _texts(reader: PdfReader, first: int, last: int, size: int) -> None:
         size -= len(text.encode())
         if size <= 0:
             return
+
+
+def _entries(page: PageObject) -> str:
+    """Return what was entered into the form of a page, and noted on it, each in a line: the library
+    counts neither among the page's text. "" if there is nothing, or it is damaged."""
+    lines: list[str] = []
+    with suppress(Exception):
+        for reference in page.annotations or ():
+            entry: Any = reference.get_object()
+            kind = entry.get("/Subtype")
+            if kind == "/Widget":
+                name, value = _field(entry)
+            elif kind not in _NO_NOTES:
+                name, value = "Note", entry.get("/Contents")
+            else:
+                continue
+            if words := _shown(value):
+                lines.append(f"{name}: {words}")
+    return "\n".join(dict.fromkeys(lines))  # each choice of a group has the group's value
+
+
+def _field(widget: Any) -> tuple[str, Any]:
+    """The name and the value of a field, of which the outer ones may have a part; no password."""
+    names: list[str] = []
+    known: dict[str, Any] = {}
+    for _ in range(_FIELDS_DEEP):
+        known = dict(widget) | known
+        names = [*([str(widget["/T"])] if "/T" in widget else []), *names]
+        if "/Parent" not in widget:
+            break
+        widget = widget["/Parent"]
+    value = known.get("/V")
+    if isinstance(value, IndirectObject):
+        value = value.get_object()
+    secret = int(known.get("/Ff", 0)) & _PASSWORD
+    return str(known.get("/TU") or ".".join(names)), None if secret else value
+
+
+def _shown(value: Any) -> str:
+    """A text, a name such as /Yes, or several of them, in one line; "" for what is not chosen."""
+    if isinstance(value, ArrayObject):
+        return ", ".join(filter(None, map(_shown, value)))
+    if isinstance(value, NameObject):
+        return "" if value == "/Off" else value.removeprefix("/")
+    return " ".join(value.split()) if isinstance(value, str) else ""
 
 
 def _document(reader: PdfReader, first: int, last: int, size: int) -> None:

@@ -9,11 +9,22 @@ import pytest
 from mcp_types import Tool
 
 from tests.support.call_host import UNCALLED
+from tests.tools.folder import Folder
+from tui.core.errors import ToolError
+from tui.core.messages import ToolOutput
+from tui.tools.base import CallHost
 from tui.tools.mcp.tool import McpTool
 
 PATH = {"type": "object", "properties": {"path": {"type": "string"}}}
 URL = {"type": "object", "properties": {"url": {"$ref": "#/$defs/url"}}}
 DEFINITIONS = {"url": {"type": "string"}}
+
+
+class Answering:
+    """A server that does what it is asked."""
+
+    async def call(self, tool: str, arguments: dict[str, Any], host: CallHost) -> ToolOutput:
+        return ToolOutput.text("done")
 
 
 def made(schema: dict[str, Any]) -> McpTool:
@@ -46,6 +57,42 @@ def test_22_every_other_schema_is_an_object(schema: dict[str, Any], taken: objec
     tool = made(schema)
     assert tool.schema()["input_schema"] == taken
     assert tool.parse({"arguments": {"a": 1}}).arguments == {"arguments": {"a": 1}}
+
+
+LISTED: dict[str, Any] = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}, "$dry": {"type": "boolean"}},
+}
+
+
+def test_an_argument_that_the_schema_forbids_is_refused() -> None:
+    tool = made(LISTED | {"additionalProperties": False})
+    with pytest.raises(ToolError, match=r"has no argument `dryrun`\. Nothing was run") as caught:
+        tool.parse({"path": "a", "dryrun": True})
+    assert caught.value.hint == "Its arguments: path, $dry."
+    safe = next(name for name in tool.schema()["input_schema"]["properties"] if name != "path")
+    assert tool.parse({"path": "a", safe: True}).arguments == {"path": "a", "$dry": True}
+
+
+@pytest.mark.parametrize(
+    ("more", "noted"),
+    [
+        ({}, True),
+        ({"additionalProperties": True}, False),
+        ({"additionalProperties": {"type": "boolean"}}, False),
+        ({"patternProperties": {"^d": {}}}, False),
+        ({"additionalProperties": False, "patternProperties": {"^d": {}}}, False),
+        ({"anyOf": [PATH, URL], "additionalProperties": False}, False),
+    ],
+)
+async def test_an_argument_that_the_schema_does_not_list_is_noted(
+    folder: Folder, more: dict[str, Any], noted: bool
+) -> None:
+    tool = McpTool("s", Tool(name="t", input_schema=LISTED | more), Answering())
+    assert await folder.text(tool, path="a") == "done"
+    text = await folder.text(tool, path="a", dryrun=True, quiet=1)
+    note = "\n[mcp__s__t lists no arguments `dryrun`, `quiet`: the server may have ignored it.]"
+    assert text == "done" + note * noted
 
 
 def test_45_half_a_character_does_not_reach_the_server() -> None:

@@ -45,9 +45,9 @@ class AnthropicBatches(AnthropicProvider):
                 f"{len(items):,} questions with {size / 1e6:,.0f} MB are too much for one batch.",
                 hint=f"At most {REQUESTS_MAX:,} and {BYTES_MAX // 1024**2} MB: split the file.",
             )
-        betas = list(dict.fromkeys(b for one in requests.values() for b in convert.betas(one)))
-        headers = {"anthropic-beta": ",".join(betas)} if betas else {}
         body, client = {"requests": items}, await self._client()
+        betas = [beta for one in requests.values() for beta in convert.betas(one)]
+        headers = client_factory.headers(client, betas)
         with self._missing("doesn't offer message batches", "Leave out --batch-api."):
             response = await self._answer(
                 client.post(

@@ -205,7 +205,7 @@ class AnthropicProvider:
                     client.post(
                         f"{_MESSAGES}/count_tokens",
                         body=given,
-                        options={"headers": convert.headers(request)},
+                        options={"headers": client_factory.headers(client, convert.betas(request))},
                         cast_to=object,
                     )
                 )
@@ -330,7 +330,7 @@ class AnthropicProvider:
                     client.post(
                         _MESSAGES,
                         body=given,
-                        options={"headers": convert.headers(request)},
+                        options={"headers": client_factory.headers(client, convert.betas(request))},
                         cast_to=object,
                         stream=True,
                         stream_cls=AsyncStream[object],
@@ -503,7 +503,7 @@ class AnthropicProvider:
         client = await self._client()
         # With the header the API itself says if a model summarizes on request.
         first_party = client_factory.is_the_api(self.url)
-        headers = {"anthropic-beta": convert.COMPACTION} if first_party else {}
+        headers = client_factory.headers(client, [convert.COMPACTION] if first_party else [])
         answer = await client.get(
             path,
             options={"headers": headers, "timeout": MODEL_INFO_TIMEOUT_S, "params": query},

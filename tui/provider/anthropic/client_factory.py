@@ -38,6 +38,7 @@ CONNECT_TIMEOUT_S: Final = 15.0
 
 SIGN_IN_HINT: Final = "Run `ant auth login` again, or use a key: /login."
 _NO_KEY: Final = "none"
+_BETA: Final = "anthropic-beta"
 _PLUGINS_OFF: Final = "PYDANTIC_DISABLE_PLUGINS"
 _SCHEMES: Final = ("all://", "http://", "https://")
 
@@ -177,6 +178,16 @@ def _cloud_clients(cloud: CloudAccess) -> dict[bool, AsyncAnthropic]:
         clients = make_clients(cloud, _shared_options)
         _import_connections()
         return clients
+
+
+def headers(client: AsyncAnthropic, betas: Sequence[str]) -> dict[str, str]:
+    """Return a request's header for `betas` and those that the environment names for all requests
+    (ANTHROPIC_CUSTOM_HEADERS): the SDK sends a request's own header instead of the common one."""
+    every = client.default_headers.items()
+    common = [value for name, value in every if name.lower() == _BETA and isinstance(value, str)]
+    named = [beta.strip() for value in common for beta in value.split(",")]
+    joined = ",".join(dict.fromkeys(filter(None, [*betas, *named])))
+    return {_BETA: joined} if joined else {}
 
 
 def _shared_options(url: str) -> dict[str, Any]:

@@ -154,12 +154,6 @@ class Uncopied(list[Any]):
         return self
 
 
-def headers(request: Request) -> dict[str, str]:
-    """The headers for a request's body."""
-    needed = betas(request)
-    return {"anthropic-beta": ",".join(needed)} if needed else {}
-
-
 def body(request: Request) -> bytes:
     """The bytes of a request's body, as the SDK sends them."""
     text = json.dumps(payload(request), ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, cast
 
 from tui.core.errors import ToolError
 from tui.core.images import MEDIA_TYPES
-from tui.core.messages import Block, ToolOutput, image_block, text_block
+from tui.core.messages import Block, ToolOutput, image_block, object_of, text_block
 from tui.tools.base import CallHost, CallPreview, Effect, Params, Tool, ToolContext
 from tui.tools.mcp.argument_names import with_own_names, with_safe_names
 from tui.tools.mcp.promised_output import broken_promises
@@ -31,6 +31,10 @@ SCHEMA_MAX: Final = 64 * 1024
 """Bytes of a tool's schema: a larger one would take the room of a conversation."""
 _WRAPPER: Final = "arguments"
 _CHOICES: Final = frozenset({"oneOf", "anyOf", "allOf", "not"})
+_FURTHER: Final = _CHOICES | {
+    "$ref", "if", "patternProperties", "dependentSchemas", "dependencies", "unevaluatedProperties"
+}  # fmt: skip
+"""Keywords that may admit arguments besides those that are listed."""
 
 
 class ServerCalls(Protocol):
@@ -81,11 +85,17 @@ class McpTool(Tool[McpParams]):
         self._description = (tool.description or tool.title or tool.name)[:DESCRIPTION_MAX]
         schema, self._wrapped = api_schema(tool.input_schema)
         self._schema, self._names = with_safe_names(schema)
+        self._own_schema = tool.input_schema
         self.output_schema = tool.output_schema
         self._calls = calls
 
     async def run(self, params: McpParams, ctx: ToolContext) -> ToolOutput:
-        return await self._calls.call(self.own_name, params.arguments, ctx.host)
+        output = await self._calls.call(self.own_name, params.arguments, ctx.host)
+        strange = unlisted(self._own_schema, params.arguments)
+        if output.is_error or not strange:
+            return output
+        note = f"[{self.name} lists no {_named(strange)}: the server may have ignored it.]"
+        return output.with_lines([note])
 
     def subject(self, params: McpParams) -> str:
         return json.dumps(params.arguments, ensure_ascii=False, sort_keys=True)
@@ -122,8 +132,24 @@ class McpTool(Tool[McpParams]):
         values = cast("dict[str, Any]", arguments)
         if self._wrapped and isinstance(inner := values.get(_WRAPPER), dict) and len(values) == 1:
             values = cast("dict[str, Any]", inner)
-        given = with_own_names(sound(values), self._names)
-        return McpParams(arguments=cast("dict[str, Any]", given))
+        given = cast("dict[str, Any]", with_own_names(sound(values), self._names))
+        strange = unlisted(self._own_schema, given)
+        if strange and self._own_schema.get("additionalProperties") is False:
+            # Servers of the protocol's own libraries run the call without it: a dry run that is
+            # misspelt is none.
+            raise ToolError(
+                f"{self.name} has no {_named(strange)}. Nothing was run.",
+                hint=f"Its arguments: {', '.join(object_of(self._own_schema.get('properties')))}.",
+            )
+        return McpParams(arguments=given)
+
+
+def unlisted(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
+    """The arguments that a schema doesn't list, where it says nothing else of further ones."""
+    listed = object_of(schema.get("properties"))
+    if not listed or not _FURTHER.isdisjoint(schema) or schema.get("additionalProperties"):
+        return []
+    return [name for name in arguments if name not in listed]
 
 
 def api_schema(given: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
@@ -164,6 +190,11 @@ def tool_name(server: str, tool: str) -> str:
         return safe
     digest = hashlib.sha256(wanted.encode("utf-8", "replace")).hexdigest()[:8]
     return f"{safe[: NAME_MAX - 9]}_{digest}"
+
+
+def _named(arguments: list[str]) -> str:
+    names = ", ".join(f"`{_short(name)}`" for name in arguments[:5])
+    return f"{'argument' if len(arguments) == 1 else 'arguments'} {names}"
 
 
 def _short(value: object) -> str:

@@ -114,6 +114,8 @@ def _markdown(html: str, page: WebPage, note: str) -> Readable:
         base_url=str(page.address),
         exclude_selectors=_NAVIGATION,
         inline_data_media="alt_text_only",
+        sup_symbol="^",  # otherwise 10<sup>6</sup> is 106
+        sub_symbol="~",
         # Its guesses at what is no content drop the headings of some pages.
         preprocessing=PreprocessingOptions(enabled=False),
     )
