@@ -654,6 +654,16 @@ class ThemedApp(KeySequencer):
         """True if the terminal has no more than sixteen colors."""
         return self.console.color_system in {"standard", "windows"}
 
+    def _load_screen_css(self, screen: Screen[Any]) -> None:
+        """Read a screen's own rules, and give them to it. Textual also applies all rules again to
+        all that is open, but a screen's rules are about nothing else."""
+        paths = [path for path in screen.css_path if not self.stylesheet.has_source(str(path))]
+        for path in paths:
+            self.stylesheet.read(path)
+        if paths:
+            self.stylesheet.reparse()
+            self.stylesheet.update(screen)
+
     def get_css_variables(self) -> dict[str, str]:
         variables = super().get_css_variables()
         if self.few_colours:
