@@ -41,7 +41,7 @@ async def help_(frontend: ScreenFrontend, words: str) -> None:
     within = (screen.focused or screen).ancestors_with_self
     # The innermost widget with a key table decides what "here" means.
     here = next((HERE[name] for w in within if (name := type(w).__name__) in HERE), None)
-    await asyncio.gather(asyncio.to_thread(own.load), asyncio.to_thread(manual.topics))
+    await asyncio.gather(asyncio.to_thread(own.load), asyncio.to_thread(manual.all_sections))
     rows = tuple((f"{names(c)} {c.argument}".strip(), c.help) for c in COMMANDS)
     prompts = [
         (c.shipped, (f"/{c.name} {one_line(c.argument)}".strip(), one_line(c.description)))
