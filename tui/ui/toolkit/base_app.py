@@ -224,7 +224,8 @@ class BaseScreen(Widget):
         event.refresh_styles &= bool(cast("Any", self).stack_updates)
 
     @on(events.Resize)
-    def _only_the_size_of_now(self, event: events.Resize) -> None:
+    async def _only_the_size_of_now(self, event: events.Resize) -> None:
+        await asyncio.sleep(0)  # a screen that opens has just been laid out once: keys come first
         if event.size != self.app.size:  # pyright: ignore[reportUnknownMemberType] - Textual's App
             event.stop()
             event.prevent_default()
