@@ -169,6 +169,16 @@ class TableScreen(BaseScreen, Screen[ResultT], RowsOwner):  # pyright: ignore[re
     def filter_field(self) -> TextField:
         return self.query_one("#filter", TextField)
 
+    @property
+    def filtering(self) -> bool:
+        """True while the row of the filter is shown. Set by itself: a class of the screen would
+        give styles to every widget, 9 ms for a key."""
+        return self.query_one("#filter-row").display
+
+    @filtering.setter
+    def filtering(self, shown: bool) -> None:
+        self.query_one("#filter-row").display = shown
+
     def show_keys(self, keys: Keys) -> None:
         """Show these keys at the foot."""
         rows = 1 if self.size.height < SHORT else 2
