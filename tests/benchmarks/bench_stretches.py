@@ -20,7 +20,8 @@ from tests.benchmarks.pace import slowness
 from tests.support.desk_world import home_in
 from tests.support.terminal import Terminal
 
-OPENED_MS, KEY_MS = 40.0, 12.0
+OPENED_MS, KEY_MS = 40.0, 20.0
+"""A key that moves all that is below it, as one that shows a filter, draws a frame: 10 to 18 ms."""
 SESSIONS, SIZE = 1_000, 20_000
 REST_S, KEY_S = 2.0, 0.15
 
