@@ -288,9 +288,8 @@ class MemoryFlush:
             stand = states.get(record.id)
             history.add(record, None if stand is None or stand.state == GONE.state else stand)
         pieces = summary_prompts.transcript(history.messages)
-        parts = summary_prompts.parts(
-            pieces, int(self.ctx.link.model.window * summary_prompts.SHARE)
-        )
+        budget = int(self.ctx.link.model.window * summary_prompts.SHARE)
+        parts = await asyncio.to_thread(summary_prompts.parts, pieces, budget)
         notes, used = list[str](), Usage()
         for part in parts[-_NOTE_PARTS:]:
             text, usage = await ask_aside(self.ctx, memory.question(part), _NOTE_TOKENS)

@@ -102,6 +102,8 @@ class Entry:
     state: RecordState = "full"
     number: int = 0
     """Its index among the records."""
+    label: str = ""
+    """Its label, once it has been listed: that takes longer than all else."""
 
 
 @dataclass(slots=True)
@@ -174,8 +176,9 @@ def listed(
         record = cast("Record", entry.record)
         if entry.kind == "assistant":
             calls.update((str(call.get("id")), call) for call in tool_calls(content_of(record)))
-        size, label = round(ratio * entry.weight), label_of(record, calls)
-        items.append(Item(id_, entry.kind, label, size, entry.state, id_ in pinned))
+        entry.label = entry.label or label_of(record, calls)
+        size = round(ratio * entry.weight)
+        items.append(Item(id_, entry.kind, entry.label, size, entry.state, id_ in pinned))
     return items
 
 

@@ -414,7 +414,7 @@ class ScreenFrontend:
         if choice.path is not None and self.conversation.agent is None:
             with suppress(HoldfastError), gc_pause.gc_pause():
                 items = await asyncio.to_thread(end_of, choice.path)
-                await asyncio.to_thread(warm)
+                await asyncio.to_thread(warm, items)
                 await self._warm_turn()
                 self.chat.fill(items, end=True)
 
@@ -426,7 +426,7 @@ class ScreenFrontend:
             past = await asyncio.to_thread(restored, records)
             prepared = await asyncio.to_thread(chat.conversation.prepare, past.items)
             if past.items:
-                await asyncio.to_thread(warm)
+                await asyncio.to_thread(warm, past.items)
                 await self._warm_turn()
         self.renderer = FactRenderer(chat, self.log, self._result)
         self.renderer.resume(past, prepared)

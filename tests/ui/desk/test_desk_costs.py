@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
+from textual.dom import DOMNode
 from textual.pilot import Pilot
 from textual.strip import Strip
+from textual.widgets import Input
 
 from tests.support.desk import FakeHost
 from tests.ui.desk.samples import QUESTION, ago, at_cursor, call, desk, row
@@ -15,6 +18,7 @@ from tests.ui.screens.driving import WIDE, until
 from tui.desk.host import DeskRow
 from tui.ui.desk import desk_rows, desk_screen
 from tui.ui.desk.desk_list import DeskList
+from tui.ui.toolkit.late_stylesheet import LateStylesheet
 
 pytestmark = pytest.mark.usefixtures("painted")
 
@@ -135,3 +139,24 @@ async def test_a_hidden_desk_draws_nothing_until_it_is_seen_again(counts: Counts
         app.screen.dismiss(None)
         await settled(pilot, counts, 1)
         assert counts.drawn > 0
+
+
+async def test_a_filter_that_matches_nothing_gives_styles_to_no_more_than_it_swaps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    applied: list[object] = []
+    apply: Any = LateStylesheet.apply  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+    def counted(self: LateStylesheet, node: DOMNode, **options: Any) -> None:
+        applied.append(node)
+        apply(self, node, **options)
+
+    async with desk([busy()], size=WIDE) as (app, pilot):
+        await pilot.press("slash")
+        await settled(pilot)
+        monkeypatch.setattr(LateStylesheet, "apply", counted)
+        for _ in range(2):  # the second leaves all as it is
+            applied.clear()
+            await pilot.press("Ω")
+            await until(pilot, lambda: app.screen.has_class("-empty"))
+            assert len([one for one in applied if not isinstance(one, Input)]) < 20

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from rich.cells import cell_len
+from textual.geometry import Region
 from textual.pilot import Pilot
+from textual.visual import Visual
+from textual.widget import Widget
 from textual.widgets import Input
 
 from tests.support.world import World
@@ -16,7 +20,14 @@ from tui.app.commands.table import COMMANDS
 from tui.app.manual import Match
 from tui.core.keymap import keymap_of
 from tui.ui.app import HoldfastApp
-from tui.ui.screens.help import HelpHit, HelpScreen, HelpSection, ManualPage, help_lines
+from tui.ui.screens.help import (
+    HelpHit,
+    HelpScreen,
+    HelpSection,
+    HelpTable,
+    ManualPage,
+    help_lines,
+)
 from tui.ui.widgets.keys import HELP
 from tui.ui.widgets.row_list import RowList
 
@@ -164,3 +175,21 @@ def test_what_is_too_long_for_a_row_is_cut_with_a_mark(width: int) -> None:
     assert cell_len(right) <= width
     assert right.endswith("…")
     assert HelpHit("Ctrl+L", "redraw", match).parts(8, width)[1][0] == "redraw"
+
+
+async def test_only_rows_in_sight_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running(World()) as (app, pilot):
+        await pilot.press("f1")
+        table = (await opened(app, pilot)).query_one(HelpTable)
+        await until(pilot, lambda: table.size.height > app.size.height)
+        drawn: list[Visual] = []
+        to_strips: Any = Visual.to_strips
+
+        def counted(widget: Widget, visual: Visual, *given: Any, **named: Any) -> Any:
+            drawn.append(visual)
+            return to_strips(widget, visual, *given, **named)
+
+        monkeypatch.setattr(Visual, "to_strips", counted)
+        shown = table.render_lines(Region(0, 4, table.size.width, 3))
+        assert [row.text.rstrip() for row in shown] == str(table.render()).splitlines()[4:7]
+        assert len(drawn) == 3

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from textual.app import ComposeResult, RenderResult
 from textual.color import Color
+from textual.css import stylesheet
+from textual.screen import Screen
 from textual.widget import Widget
 
 from tui.ui.toolkit.base_app import ThemedApp
@@ -57,3 +60,35 @@ async def test_a_widget_whose_part_looks_different_now_is_drawn_again() -> None:
         lamp.add_class("-dusty")
         await pilot.pause()
         assert lamp.drawn == before
+
+
+async def test_a_screen_with_rules_of_its_own_parses_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sheet = tmp_path / "cellar.tcss"
+    sheet.write_text("Cellar Lamp > .lamp--light { color: blue; }")
+
+    class Cellar(Screen[None]):
+        CSS_PATH = sheet
+
+        def compose(self) -> ComposeResult:
+            yield Lamp()
+
+    async with Room().run_test() as pilot:
+        upstairs = pilot.app.query_one(Lamp)
+        parsed: list[str] = []
+        parse: Any = stylesheet.parse  # pyright: ignore[reportPrivateImportUsage]
+
+        def counted(scope: str, css: str, read_from: object, **more: Any) -> Any:
+            parsed.append(str(read_from))
+            return parse(scope, css, read_from, **more)
+
+        monkeypatch.setattr(stylesheet, "parse", counted)
+        await pilot.app.push_screen(Cellar())
+        assert any("cellar.tcss" in one for one in parsed)
+        assert not any("Lamp" in one for one in parsed)
+        assert pilot.app.screen.query_one(Lamp).colour("lamp--light") == Color.parse("blue")
+        assert upstairs.colour("lamp--light") == Color.parse("red")
+        pilot.app.theme = "textual-light"
+        await pilot.pause()
+        assert any("Lamp" in one for one in parsed), "other variables count everywhere"

@@ -24,7 +24,7 @@ from tui.ui.widgets.line_view.viewport import Heights, Viewport
 from tui.ui.widgets.markdown import code
 from tui.ui.widgets.markdown.text import RULES as MARKDOWN_RULES
 from tui.ui.widgets.markdown.text import Line
-from tui.ui.widgets.record_items import warm_turn
+from tui.ui.widgets.record_items import warm, warm_turn
 
 STYLES = {name: Style() for name in MARKDOWN_RULES} | {f"c-{name}": Style() for name in STYLE_RULES}
 
@@ -453,6 +453,14 @@ def test_how_a_command_failed_stays_longer_than_that_its_output_was_cut() -> Non
     assert "exit 3  ✂ 121 B" in wide
     assert "exit 3" in narrow
     assert "✂" not in narrow
+
+
+def test_warming_loads_what_colors_the_code_that_will_be_seen() -> None:
+    code.lexer.cache_clear()
+    told = "1. So:\n   ```rust\n   fn a() {}\n   ```\n\n~~~ toml\na = 1\n~~~\n\n```\nplain\n```\n"
+    warm([AssistantItem(told), UserItem("```go\nno answer\n```")])
+    assert code.lexer.cache_info().currsize == 2
+    assert code.languages(told) == {"rust", "toml"}
 
 
 def test_warming_loads_what_colors_code(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,8 +67,8 @@ class PruneSchedule:
     def waiting(self, view: View) -> Waiting:
         """Return what is due in a view and was not pruned yet."""
         due = frozenset(one.record for one in view.due)
-        items = self.ctx.ledger.items()
-        return Waiting(due, sum(item.tokens for item in items if item.id in due))
+        sizes = self.ctx.ledger.conversation_sizes()
+        return Waiting(due, sum(size.tokens for size in sizes if size.id in due))
 
     async def before_request(self, prepared: Prepared) -> Prepared:
         """Decide what is due, and show what is newly pruned. Returns what is prepared then."""

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import structs
@@ -22,6 +24,12 @@ from tui.ui.screens.external_programs import step_aside
 if TYPE_CHECKING:
     from tui.app.dialog_data import ShownLine
     from tui.ui.frontend import ScreenFrontend
+
+
+async def _load(*modules: str) -> None:
+    """Import modules in a thread: those of a large screen take 10 to 40 ms without a key."""
+    if not all(module in sys.modules for module in modules):
+        await asyncio.to_thread(lambda: [*map(import_module, modules)])
 
 
 async def help_(frontend: ScreenFrontend, words: str) -> None:
@@ -41,7 +49,7 @@ async def help_(frontend: ScreenFrontend, words: str) -> None:
     within = (screen.focused or screen).ancestors_with_self
     # The innermost widget with a key table decides what "here" means.
     here = next((HERE[name] for w in within if (name := type(w).__name__) in HERE), None)
-    await asyncio.gather(asyncio.to_thread(own.load), asyncio.to_thread(manual.topics))
+    await asyncio.gather(asyncio.to_thread(own.load), asyncio.to_thread(manual.all_sections))
     rows = tuple((f"{names(c)} {c.argument}".strip(), c.help) for c in COMMANDS)
     prompts = [
         (c.shipped, (f"/{c.name} {one_line(c.argument)}".strip(), one_line(c.description)))
@@ -117,6 +125,7 @@ async def diff(frontend: ScreenFrontend, _: str) -> None:
 
 
 async def tasks(frontend: ScreenFrontend, _: str) -> None:
+    await _load("tui.ui.tasks.task_flow")
     from tui.ui.tasks import task_flow  # noqa: PLC0415 - on demand
 
     await task_flow.show(frontend)
@@ -130,6 +139,7 @@ async def watch(frontend: ScreenFrontend, session: str) -> None:
 
 
 async def desk(frontend: ScreenFrontend, _: str) -> None:
+    await _load("tui.ui.desk.over_chat")
     from tui.ui.desk import over_chat  # noqa: PLC0415 - on demand
 
     await over_chat.show(frontend)
@@ -249,6 +259,7 @@ async def quit_(frontend: ScreenFrontend, _: str) -> None:
 
 
 async def context(frontend: ScreenFrontend, _: str) -> None:
+    await _load("tui.ui.screens.context", "tui.ui.screens.timeline_moment")
     from tui.ui.screens.context import ContextScreen  # noqa: PLC0415 - on demand
     from tui.ui.screens.timeline_moment import MomentOpener  # noqa: PLC0415
 
@@ -260,6 +271,7 @@ async def context(frontend: ScreenFrontend, _: str) -> None:
 
 async def btw(frontend: ScreenFrontend, question: str) -> None:
     """Ask on the side, beside what runs."""
+    await _load("tui.ui.screens.side_question")
     from tui.ui.screens.side_question import show  # noqa: PLC0415 - on demand
 
     await show(frontend, question)
@@ -267,6 +279,7 @@ async def btw(frontend: ScreenFrontend, question: str) -> None:
 
 async def usage(frontend: ScreenFrontend, words: str) -> None:
     """Show where tokens and money went, by what is asked for."""
+    await _load("tui.app.reports.usage", "tui.ui.screens.usage")
     from tui.app.reports.usage import GROUPED, SessionUsage  # noqa: PLC0415 - as above
     from tui.ui.screens.usage import UsageScreen  # noqa: PLC0415
 
@@ -280,6 +293,7 @@ async def usage(frontend: ScreenFrontend, words: str) -> None:
 async def timeline(frontend: ScreenFrontend, prompt: str) -> None:
     """Show the session in time, at a prompt if its number is given. What is folded is kept: it
     opens at once the next time."""
+    await _load("tui.ui.screens.timeline", "tui.ui.screens.timeline_moment")
     from tui.ui.screens.timeline import TimelineScreen  # noqa: PLC0415 - on demand
     from tui.ui.screens.timeline_moment import MomentOpener  # noqa: PLC0415
 

@@ -264,7 +264,7 @@ class DeskScreen(TableScreen[None]):
         self._follow_cursor()
 
     def action_filter(self) -> None:
-        self.add_class("-filter")
+        self.filtering = True
         self.filter_field.focus()
 
     @on(Input.Changed, "#filter")
@@ -274,14 +274,14 @@ class DeskScreen(TableScreen[None]):
     @on(Input.Submitted, "#filter")
     def _filter_set(self) -> None:
         if not self.filter_field.value.strip():
-            self.remove_class("-filter")
+            self.filtering = False
         self._list.focus()
 
     def action_close(self) -> None:
         """Esc: take the filter away, then leave."""
-        if self.has_class("-filter"):
+        if self.filtering:
             self.filter_field.value = ""
-            self.remove_class("-filter")
+            self.filtering = False
             self._list.focus()
         else:
             self._owner.leave_desk()

@@ -217,7 +217,7 @@ class SessionScreen(ChatScreen):
             past = await asyncio.to_thread(restored, records)
             prepared = await asyncio.to_thread(self.conversation.prepare, past.items)
             if past.items and not self._restored:
-                await asyncio.to_thread(warm)
+                await asyncio.to_thread(warm, past.items)
         self._renderer = FactRenderer(self, self.fact_log, self._result)
         self._renderer.resume(past, prepared, again=self._restored)
         self._restored = True

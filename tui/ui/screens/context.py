@@ -213,7 +213,7 @@ class ContextScreen(TableScreen[None]):
 
     def action_filter(self) -> None:
         if not self._shows_request:
-            self.add_class("-filter")
+            self.filtering = True
             self.filter_field.focus()
 
     @on(Input.Changed, "#filter")
@@ -228,7 +228,7 @@ class ContextScreen(TableScreen[None]):
         """Esc: close the filter, then the request, then the screen."""
         if self.filter_field.value or self.filter_field.has_focus:
             self.filter_field.value = ""
-            self.remove_class("-filter")
+            self.filtering = False
             self.rows.focus()
         elif self._shows_request:
             await self.action_other_tab()

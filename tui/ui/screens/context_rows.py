@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
@@ -104,12 +105,13 @@ def arranged(
     """
     words_sought = words.casefold().split()
 
-    def text(row: LedgerRow) -> str:
-        item, pinned = row.item, "pinned" if row.item.pinned else ""
-        return f"{item.kind} {item.label} {row.state} {pinned}".casefold()
+    def matches(row: LedgerRow) -> bool:
+        item = row.item
+        texts = (item.label.casefold(), item.kind, row.state, "pinned" if item.pinned else "")
+        return all(any(word in text for text in texts) for word in words_sought)
 
     if words_sought:
-        shown = [row for row in rows if all(word in text(row) for word in words_sought)]
+        shown = [row for row in rows if matches(row)]
     else:
         shown = list(_summed(list(rows), unfolded))
     key = ORDERS[order][1]
@@ -258,14 +260,12 @@ def _waiting_facts(waiting: Waiting | None) -> list[str]:
 
 
 def _facts(items: Sequence[Item]) -> list[str]:
-    counts = {
-        state: sum(item.state == state for item in items)
-        for state in ("cut", "masked", "pruned", "summarised", "repaired")
-    }
+    counts = Counter[str](item.state for item in items)
     counts["pinned"] = sum(item.pinned for item in items)
+    states = ("cut", "masked", "pruned", "summarised", "repaired", "pinned")
     return [
         plural(len(items), "item"),
-        *(f"{count:,} {ITEM_STATES.get(state, state)}" for state, count in counts.items() if count),
+        *(f"{counts[one]:,} {ITEM_STATES.get(one, one)}" for one in states if counts[one]),
     ]
 
 

@@ -95,11 +95,14 @@ def _end_of_session(options: Options) -> Sequence[Item]:
     from tui.app.session_path import session_path  # noqa: PLC0415
     from tui.core.errors import HoldfastError  # noqa: PLC0415
     from tui.ui.widgets.markdown import code  # noqa: PLC0415
-    from tui.ui.widgets.record_items import end_of  # noqa: PLC0415
+    from tui.ui.widgets.record_items import end_of, load_markdown  # noqa: PLC0415
 
     code.color(on=False)  # until the whole session is loaded
     try:
         path = session_path(options)
-        return end_of(path) if path else ()
+        items = end_of(path) if path else ()
     except HoldfastError:
         return ()  # opening the session will report why
+    if items:
+        load_markdown()  # here the early prompt shows keys: in the app's loop they would wait
+    return items

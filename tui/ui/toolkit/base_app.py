@@ -224,7 +224,8 @@ class BaseScreen(Widget):
         event.refresh_styles &= bool(cast("Any", self).stack_updates)
 
     @on(events.Resize)
-    def _only_the_size_of_now(self, event: events.Resize) -> None:
+    async def _only_the_size_of_now(self, event: events.Resize) -> None:
+        await asyncio.sleep(0)  # a screen that opens has just been laid out once: keys come first
         if event.size != self.app.size:  # pyright: ignore[reportUnknownMemberType] - Textual's App
             event.stop()
             event.prevent_default()
@@ -653,6 +654,16 @@ class ThemedApp(KeySequencer):
     def few_colours(self) -> bool:
         """True if the terminal has no more than sixteen colors."""
         return self.console.color_system in {"standard", "windows"}
+
+    def _load_screen_css(self, screen: Screen[Any]) -> None:
+        """Read a screen's own rules, and give them to it. Textual also applies all rules again to
+        all that is open, but a screen's rules are about nothing else."""
+        paths = [path for path in screen.css_path if not self.stylesheet.has_source(str(path))]
+        for path in paths:
+            self.stylesheet.read(path)
+        if paths:
+            self.stylesheet.reparse()
+            self.stylesheet.update(screen)
 
     def get_css_variables(self) -> dict[str, str]:
         variables = super().get_css_variables()

@@ -439,13 +439,21 @@ def end_of(path: Path) -> list[Item]:
     return items
 
 
-def warm() -> None:
-    """Load what Markdown is drawn with, and characters of any script are told apart by; for a
-    thread, since both are done in the loop."""
+def warm(items: Sequence[Item] = ()) -> None:
+    """Load what Markdown is drawn with, what colors the code in the last of `items`, and what tells
+    characters of any script apart; for a thread, since all of it is done in the loop."""
     from tui.ui.widgets.markdown import code  # noqa: PLC0415 - not for the first frame
 
     clusters("e\u0301")
     code.color(on=True)
+    load_markdown()
+    shown = (item.text for item in items[-_END_ITEMS:] if isinstance(item, AssistantItem))
+    for language in {name for text in shown for name in code.languages(text)}:
+        _draw(f"```{language}\nb = 1\n```\n")
+
+
+def load_markdown() -> None:
+    """Load what Markdown without code is drawn with."""
     _draw("- a\n")
 
 

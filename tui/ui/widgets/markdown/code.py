@@ -30,6 +30,7 @@ _PLAIN_FROM = 1_000
 """A longer line is data: it is not colored."""
 
 _FRESH = re.compile(r"[A-Za-z_@#/<$]")
+_FENCE = re.compile(r"^[ \t>]*(?:```|~~~)`*~*[ \t]*([\w+#.-]+)", re.MULTILINE)
 
 _KINDS = (  # the first match wins
     ("Comment", "comment"),
@@ -94,6 +95,11 @@ def lexer(language: str) -> Lexer | None:
     except util.ClassNotFound:
         return None
     return match
+
+
+def languages(text: str) -> set[str]:
+    """Return the names after the fences of a Markdown text, about as they are read."""
+    return {match[1] for match in _FENCE.finditer(text)}
 
 
 def fresh(before: str, row: str) -> bool:
