@@ -523,7 +523,7 @@ def test_what_an_mcp_server_asked_is_told(capsys: pytest.CaptureFixture[str]) ->
         "m", "mcp__shop__order",
         asked=[
             {
-                "server": "shop", "message": "Which sort?", "action": "accept",
+                "server": "shop", "message": "Sort?", "action": "accept",
                 "answers": {"sort": "Darjeeling", "gift": True, "to": ["a", "b"], "api_key": KEY},
             },
             {"server": "shop", "message": "Pay", "url": "https://pay.test/", "action": "accept"},
@@ -539,7 +539,7 @@ def test_what_an_mcp_server_asked_is_told(capsys: pytest.CaptureFixture[str]) ->
     assert "; 6 questions; " in words
     lines = [line.strip() for line in words.splitlines() if "Question: " in line]
     assert lines == [
-        "Question: shop asks: Which sort? · sort: Darjeeling, gift: yes, to: a, b, api_key: not shown",
+        "Question: shop asks: Sort? · sort: Darjeeling, gift: yes, to: a, b, api_key: not shown",
         "Question: shop asks: Pay: https://pay.test/ · agreed",
         "Question: shop asks: Buy more? · declined",
         "Question: shop asks: Are you there? · not answered",

@@ -121,13 +121,9 @@ def _sent(asked: Block) -> str:
 
 
 def _value(value: object) -> str:
-    match value:
-        case True | False:
-            return "yes" if value else "no"
-        case list():
-            return ", ".join(map(str, list_of(value)))
-        case _:
-            return str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, list_of(value))) or ("none" if value == [] else str(value))
 
 
 def _goal(goal: GoalChanged, record: Record) -> NightExchange:

@@ -196,9 +196,10 @@ _SESSION_LIMITS = (
     ),
 )
 
+_APPENDED = _flag("--append-system-prompt TEXT", "instructions for this session, added to the rest")
 _TEXTS = (
     _flag("--system-prompt TEXT", "instead of Holdfast's own description of its work"),
-    _flag("--append-system-prompt TEXT", "instructions for this session, added to the rest"),
+    _APPENDED,
 )
 _RUN_LIMITS = (
     _flag(
@@ -390,8 +391,10 @@ COMMANDS = (
                 "exit 1 for findings at or above this severity (default: low)",
                 choices=SEVERITIES,
             ),
+            _APPENDED,
             _flag("--no-session", "save nothing to disk"),
             _JSON,
+            _flag("-o --out FILE", "write the JSON to FILE, and print the findings in words"),
         ),
         Positional(
             "BASE",
