@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -200,8 +201,9 @@ def open_attached(options: Options, host: DeskHost, session: str, opens: Opens) 
         return code  # nobody is there to read it
     if app.taken is not None:
         return opens(taking_over(options, app.taken))
-    status, far = app.watching.watched.status, f"ssh://{host.name}/" if host.name else ""
-    print_text(parting_words(session, status, far))
+    watched, far = app.watching.watched, f"ssh://{host.name}/" if host.name else ""
+    known = watched.hello.session if watched.hello is not None else ""
+    print_text(parting_words(known or shlex.quote(session), watched.status, far))
     return code
 
 
