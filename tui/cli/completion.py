@@ -48,7 +48,7 @@ _holdfast_NAMES_or_files() {
   done < <(command holdfast completion NAMES 2>/dev/null)
   if (( ${#same[@]} )); then printf '%s\n' "${same[@]}"
   elif (( ${#all[@]} )); then
-    shopt -s nocasematch  # for one alone: what several share may be shorter than what is typed
+    shopt -s nocasematch  # for one alone: several may share less than was typed
     for name in "${all[@]}"; do
       if [[ $name == "$word"* && ! $name =~ $unsafe ]]; then alike+=("$name"); fi
     done
