@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
+from tui.core.config import Config
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import ConfigError, UsageError
 from tui.core.files import read_small
@@ -123,6 +124,18 @@ def load(
         loaded = layers.with_regional_prices(layers.merge(in_order(kind), tuple(ignored)), env)
     named = tuple(own.profiles)
     return replace(loaded, profile=profile, profiles=named, rules_lost=_WALLS in walls)
+
+
+def own(home: Folders) -> tuple[Config, tuple[str, ...]]:
+    """The person's own settings, without a profile, and the notices of what of a broken file can't
+    be read: for what only shows sessions, since each of those reads the file itself, and refuses.
+    Blocks; never raises."""
+    try:
+        return layers.own(home), ()
+    except ConfigError:
+        read = salvage(home.config_file)
+    layer = SettingsLayer("user", shorten(home.config_file), read.table)
+    return layers.merge((layer,)).config, layers.ignored_words(read.ignored)
 
 
 def salvage(file: Path) -> Salvaged:
