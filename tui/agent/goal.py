@@ -117,7 +117,9 @@ def known_goal(ctx: AgentContext) -> GoalChanged | None:
         return last
     place = max(n for n, record in enumerate(ctx.records) if record.type == GOAL)
     later = ctx.records[place + 1 :]
-    last = structs.replace(last, spent_s=round(last.spent_s + _worked_s(later), 1))
+    own = next((n for n, one in enumerate(later, 1) if one.type == "user"), 0)  # its own prompt
+    worked = _worked_s(later[own:] if last.state == "set" else later)
+    last = structs.replace(last, spent_s=round(last.spent_s + worked, 1))
     if last.spent_usd is None:
         return last
     more = session_cost(later, ctx.config.prices).session.usd
