@@ -22,12 +22,13 @@ from tui.core.clock import Clock, SuspendAwareClock
 from tui.core.dataclass import dataclass, replace
 from tui.core.errors import UsageError
 from tui.core.formatting import moment, money, plural, wait_time
+from tui.core.messages import string_of
 from tui.core.partly_typed import part_of
 from tui.core.text_cleaning import one_line
-from tui.session.records import EVERY
+from tui.session.records import EVERY, Record, is_prompt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tui.app.conversation import Conversation, Submitted
     from tui.core.config import EverySettings
@@ -44,10 +45,12 @@ _TITLE: Final = "Repeat this prompt in the background?"
 @dataclass(frozen=True, slots=True)
 class RepeatWish:
     """A prompt that is to be repeated every `interval_s` seconds: at most `runs` times, until it
-    has cost `usd`, for so many `seconds`; None for the configured limit, `usd` 0 for none."""
+    has cost `usd`, for so many `seconds`; None for the configured limit, `usd` 0 for none. `typed`
+    is the whole command."""
 
     prompt: str
     interval_s: float
+    typed: str
     runs: int | None = None
     usd: float | None = None
     seconds: float | None = None
@@ -92,6 +95,7 @@ def read_repetition(argument: str) -> RepeatWish:
     return RepeatWish(
         prompt,
         seconds,
+        f"/every {argument}",
         runs=before.rounds if after.rounds is None else after.rounds,
         usd=before.usd if after.usd is None else after.usd,
         seconds=before.seconds if after.seconds is None else after.seconds,
@@ -157,9 +161,8 @@ class Repetition:
         where the prompt is refused."""
         wish = self.wish
         began = self._clock.monotonic()
-        await self._note(
-            f"Repeats every {wait_time(wish.interval_s)}, {self._limits()}: {one_line(wish.prompt)}"
-        )
+        often = f"Repeats every {wait_time(wish.interval_s)}, {self._limits()}"
+        await self._note(f"{often}: {one_line(wish.prompt)}", every=wish.typed)
         number = 0
         while True:
             if await self._send() == "refused":
@@ -182,7 +185,8 @@ class Repetition:
                 break
         self._plan(None)
         if why != _GONE:
-            await self._note(f"No longer repeated: {why}. {plural(self.runs, 'run')}.")
+            text = f"No longer repeated: {why}. {plural(self.runs, 'run')}."
+            await self._note(text, every=_OVER)
         else:
             again = f"/every {wait_time(wish.interval_s).replace(' ', '')} …"
             await self._note(
@@ -267,14 +271,29 @@ class Repetition:
         now, before = self._cost(), self._cost_before
         return None if now is None or before is None else now - before
 
-    async def _note(self, text: str) -> None:
+    async def _note(self, text: str, *, every: str = "") -> None:
         conversation = self._conversation
         if (agent := conversation.agent) is not None and not agent.session.read_only:
-            for event in await agent.note(text):
+            for event in await agent.note(text, every=every):
                 conversation.frontend.show(event)
 
 
 _GONE: Final = "gone"
+_OVER: Final = "over"
+
+
+def cut_off(records: Sequence[Record]) -> RepeatWish | None:
+    """Return what a session repeated until its process ended; None if nothing, if it was to end, or
+    if a person has sent a prompt since."""
+    for record in reversed(records):
+        if is_prompt(record) and record.data.get("by") != EVERY:
+            return None
+        if record.type == "note" and (typed := string_of(record.data.get("every"))):
+            try:
+                return repeat_wish(typed)
+            except UsageError:
+                return None
+    return None
 
 
 async def every(conversation: Conversation, argument: str) -> None:
