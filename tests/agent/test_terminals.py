@@ -137,7 +137,7 @@ async def test_a_yes_for_the_session_covers_one_terminal(agent_of: Ends) -> None
     person = Person([YES, Answer("session")])
     agent = agent_of(start(CAT), send("one", "enter"), send("two", "enter"), approver=person)
     await events_of(agent, "go")
-    assert [asked.scope for asked, _ in person.asked][1] == "input to job-1"
+    assert [asked.scope for asked, _ in person.asked][1] == "all input to job-1"
     assert "two\ntwo" in results(agent)[-1]
 
 
@@ -511,7 +511,8 @@ async def test_one_yes_to_a_confined_terminal_is_none_to_its_input(
     )  # fmt: skip
     await events_of(agent, "go")
     assert [call.subject for call, _ in person.asked[1:]] == ["job-1 ← a⏎", "job-1 ← b⏎"]
-    why = "Input into job-1, which changes files in the workspace: "
+    assert person.asked[0][1].reason.endswith("A single yes doesn't cover what is typed there.")
+    why = "Each input to job-1, which changes files in the workspace, asks until you allow all"
     assert person.asked[1][1].reason.startswith(why)
     assert "c\nc" in results(agent)[-1]
 
@@ -533,7 +534,7 @@ async def test_the_mode_in_which_a_terminal_was_started_ends_for_its_input(
     ((asked, decision),) = person.asked
     assert asked.subject == "job-1 ← b⏎"
     has = "has network" if was == "elevated" else "changes files in the workspace"
-    why = f"Input into job-1, which {has}: to start that terminal now would ask, too."
+    why = f"Each input to job-1, which {has}, asks until you allow all of it for this session."
     assert decision.reason == why
     assert "a\na" in results(agent)[1]
     assert results(agent)[2].startswith("Declined by the user")
