@@ -511,7 +511,7 @@ async def test_one_yes_to_a_confined_terminal_is_none_to_its_input(
     )  # fmt: skip
     await events_of(agent, "go")
     assert [call.subject for call, _ in person.asked[1:]] == ["job-1 ← a⏎", "job-1 ← b⏎"]
-    assert person.asked[0][1].reason.endswith("A single yes doesn't cover what is typed there.")
+    assert person.asked[0][1].reason.endswith("A single yes doesn't cover its input.")
     why = "Each input to job-1, which changes files in the workspace, asks until you allow all"
     assert person.asked[1][1].reason.startswith(why)
     assert "c\nc" in results(agent)[-1]

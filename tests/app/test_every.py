@@ -16,8 +16,9 @@ from tui.app import Conversation
 from tui.app.api import HeadlessConversation, opened
 from tui.app.dialog_data import ChoiceQuestion
 from tui.app.door.lines import OwnerKind
-from tui.app.every import Repetition, cut_off, every, read_repetition
+from tui.app.every import Repetition, every
 from tui.app.options.arguments import Options
+from tui.app.repeat_wish import cut_off, read_repetition
 from tui.app.router import route_from_afar
 from tui.app.services import SessionChoice
 from tui.core.facts import Fact, Notice

@@ -188,7 +188,7 @@ def _offer_repetition(conversation: Conversation, agent: Agent) -> None:
     )
     if not notes or conversation.door.kind not in {"screen", "plain"}:
         return
-    from tui.app.every import cut_off  # noqa: PLC0415 - few sessions repeat anything
+    from tui.app.repeat_wish import cut_off  # noqa: PLC0415 - few sessions repeat anything
 
     wish, frontend = cut_off(agent.session.records), conversation.frontend
     if wish is None or agent is not conversation.agent:

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 _READING_TOOLS = frozenset({"read_file", "grep_search", "edit_file", "apply_patch", "recall"})
 """Tools that show the content of an existing file, in part at least where something fails."""
 _SHOWN_CHARS = 60
-_INPUT_ASKS = "A single yes doesn't cover what is typed there."
+_INPUT_ASKS = "A single yes doesn't cover its input."
 _IN_SESSION = "You allowed this for this session."
 _EDITED = "keys or earlier input change the line, so only the shell knows it"
 _COMMAND_TOOLS = ("terminal", COMMANDS)
