@@ -16,7 +16,7 @@ from tests.support.provider import ScriptedProvider, call, say
 from tui.agent.agent import Agent
 from tui.core.clock import SystemClock
 from tui.core.config import SandboxSettings
-from tui.core.facts import Fact, JobFinished, QuestionAnswered
+from tui.core.facts import Fact, JobFinished, Notice, QuestionAnswered
 from tui.core.messages import text_of
 from tui.core.paths import folders
 from tui.core.questions import SecretAnswer, SecretQuestion
@@ -382,7 +382,9 @@ async def test_the_model_types_no_secret_and_hears_why(agent_of: Ends) -> None:
 
 async def test_where_nobody_can_be_asked_the_result_says_so(agent_of: Ends) -> None:
     agent = agent_of(start(GETPASS), approver=Person([YES], asks_secrets=False))
-    await events_of(agent, "go")
+    shown = await events_of(agent, "go")
+    (notice,) = (one.text for one in shown if type(one) is Notice)
+    assert notice.startswith(f"{GETPASS} in job-1 waits for a secret. Nobody can type one here")
     assert "waits for a secret that the user hasn't given" in results(agent)[0]
 
 
