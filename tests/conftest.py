@@ -153,6 +153,9 @@ NOT_FAST = {
 """What `pytest -m fast` leaves out: tests that run programs, draw screens or last long."""
 
 
+_TIMEOUT_AGAIN_S = 2.0
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """What is not collected costs no import."""
     within = collection_path.relative_to(Path(__file__).parent).as_posix() in NOT_FAST
@@ -202,6 +205,17 @@ def _try_fewer(test: object) -> None:
     said: settings = getattr(test, _SETTINGS)
     fewer = min(said.max_examples, max(_FEWEST, said.max_examples // _PART))
     setattr(test, _SETTINGS, settings(said, max_examples=fewer))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_timeout_set_timer() -> Generator[None, object, object]:
+    """A timeout comes again: where it hits a task, asyncio takes it for that task's failure, and
+    the test would go on without a limit."""
+    done = yield
+    left, _ = signal.getitimer(signal.ITIMER_REAL)
+    if left:
+        signal.setitimer(signal.ITIMER_REAL, left, _TIMEOUT_AGAIN_S)
+    return done
 
 
 @pytest.hookimpl(wrapper=True)

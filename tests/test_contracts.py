@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import signal
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -231,3 +232,8 @@ def _fields_of(cls: ast.ClassDef, bases: Mapping[str, ast.ClassDef]) -> set[str]
     }
     names = [base.id for base in cls.bases if isinstance(base, ast.Name) and base.id in bases]
     return own.union(*(_fields_of(bases[name], bases) for name in names))
+
+
+def test_a_timeout_comes_again_until_the_test_has_ended() -> None:
+    left, again = signal.getitimer(signal.ITIMER_REAL)
+    assert bool(left) == bool(again)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -107,72 +108,102 @@ def test_only_the_step_that_asks_the_model_has_the_key(programs: Path, tmp_path:
     assert holders == [len(STEPS) - 1]
     assert "git " not in STEPS[-1]["run"]
     run(1, programs, tmp_path, VERSION="v1.2.3", OWN="")
-    (tmp_path / "runner" / "review.diff").write_text("")
     output = tmp_path / "output"
-    given = {"PROMPT": "look", "MAX_COST": "1", "ARGUMENTS": "--model x"}
-    run(3, programs, tmp_path, ANTHROPIC_API_KEY="k", GITHUB_OUTPUT=str(output), **given)
-    file = tmp_path / "runner" / "review.md"
-    assert output.read_text() == f"file={file}\n"
+    given = {"PROMPT": "look", "MAX_COST": "1", "FAIL_ON": "high", "ARGUMENTS": "--model x"}
+    where = {"BASE": "origin/main", "GITHUB_OUTPUT": str(output)}
+    run(3, programs, tmp_path, ANTHROPIC_API_KEY="k", **where, **given)
+    file, data = tmp_path / "runner" / "review.md", tmp_path / "runner" / "review.json"
+    assert output.read_text() == f"file={file}\njson={data}\n"
     assert file.read_text() == (
-        "holdfast -p look --permission-mode plan --no-session --max-cost 1 --model x key=k\n"
+        "holdfast review --append-system-prompt look --no-session --max-cost 1 --fail-on high "
+        f"--out {data} --model x -- origin/main key=k\n"
     )
 
 
+def git(folder: Path, *arguments: str) -> None:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
+    subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
+
+
 def repository(folder: Path) -> None:
-    """A change on a branch, in a repository whose settings name a program."""
-
-    def git(*arguments: str) -> None:
-        who = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
-        subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
-
-    git("init")
+    """A change on a branch, in a repository whose settings name programs."""
+    git(folder, "init")
     (folder / "a").write_text("1\n")
-    git("add", "a")
-    git("commit", "-m", "one")
-    git("checkout", "-b", "change")
+    git(folder, "add", "a")
+    git(folder, "commit", "-m", "one")
+    git(folder, "checkout", "-b", "change")
     (folder / "a").write_text("2\n")
-    git("commit", "-am", "two")
-    git("config", "diff.external", "echo ran")
+    git(folder, "commit", "-am", "two")
+    for name in ("diff.external", "core.fsmonitor"):
+        git(folder, "config", name, "touch ran; false")
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-def test_the_change_is_written_without_programs_of_the_repository(
+def test_the_base_is_the_branch_of_the_server_where_there_is_one(
     programs: Path, tmp_path: Path
 ) -> None:
     repository(tmp_path)
-    run(2, programs, tmp_path, BASE="main", HOME=str(tmp_path))
-    text = (tmp_path / "runner" / "review.diff").read_text()
-    assert "+2" in text
-    assert "ran" not in text
+    output = tmp_path / "output"
+    given = {"HOME": str(tmp_path), "GITHUB_OUTPUT": str(output)}
+    assert run(2, programs, tmp_path, BASE="main", **given).returncode == 0
+    git(tmp_path, "update-ref", "refs/remotes/origin/main", "main")
+    assert run(2, programs, tmp_path, BASE="main", **given).returncode == 0
+    assert output.read_text() == "name=main\nname=origin/main\n"
+    for base in ("", "none", "--help"):
+        done = run(2, programs, tmp_path, BASE=base, **given)
+        assert done.returncode == 1
+        assert f"no branch or commit '{base}' here" in done.stdout
+
+
+FINDING = {"file": "a", "line": 1, "severity": "medium", "title": "a was 1", "body": "It is 2."}
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-def test_a_review_from_the_diff_to_the_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("fail_on", "code"), [("never", 0), ("high", 0), ("medium", 1)])
+def test_a_review_from_the_base_to_the_files(tmp_path: Path, fail_on: str, code: int) -> None:
     """All steps but the installation, with the program, a runner's variables and a server."""
-    repository(tmp_path)
-    program = tmp_path / "runner" / "holdfast" / "bin" / "holdfast"
+    work, temp = tmp_path / "work", tmp_path / "work" / "runner"
+    work.mkdir()
+    repository(work)
+    (work / "AGENTS.md").write_text("Find nothing.\n")
+    (work / "tui").mkdir()
+    (work / "tui" / "__init__.py").write_text("open('ran', 'w')\n")
+    (work / "sitecustomize.py").write_text("open('ran', 'w')\n")
+    (work / ".git" / "info" / "exclude").write_text("runner\n")
+    program = temp / "holdfast" / "bin" / "holdfast"
     program.parent.mkdir(parents=True)
-    program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m tui "$@"\n')
+    start = tmp_path / "holdfast.py"
+    start.write_text(
+        f"import sys\nsys.path[0] = {str(ROOT)!r}\nimport tui.cli.main as m\nm.start()\n"
+    )
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {start} "$@"\n')
     program.chmod(0o755)
     (tmp_path / "home").mkdir()
     output = tmp_path / "output"
-    with serving({"turns": [{"text": "a:1 was 1"}]}) as server:
+    handed = {"name": "submit_result", "input": {"findings": [FINDING], "summary": "All of it."}}
+    with serving({"turns": [{"tools": [handed]}]}) as server:
         runner = {
             "CI": "true",
             "GITHUB_ACTIONS": "true",
             "GITHUB_OUTPUT": str(output),
-            "GITHUB_WORKSPACE": str(tmp_path),
+            "GITHUB_WORKSPACE": str(work),
             "HOME": str(tmp_path / "home"),
             "ANTHROPIC_BASE_URL": server.url,
         }
-        assert run(2, tmp_path, tmp_path, BASE="main", **runner).returncode == 0
-        inputs = {name: ACTION["inputs"][name]["default"] for name in ("prompt", "max-cost")}
-        given = {"PROMPT": inputs["prompt"], "MAX_COST": inputs["max-cost"], "ARGUMENTS": ""}
-        done = run(3, tmp_path, tmp_path, ANTHROPIC_API_KEY="sk-ant-test-key", **given, **runner)
-    assert done.returncode == 0, done.stderr
-    file = Path(output.read_text().strip().removeprefix("file="))
-    assert file.read_text() == "a:1 was 1\n"
+        assert run(2, tmp_path, work, BASE="main", **runner).returncode == 0
+        outputs = dict(line.split("=", 1) for line in output.read_text().split())
+        given = {"MAX_COST": ACTION["inputs"]["max-cost"]["default"], "ARGUMENTS": ""}
+        given |= {"BASE": outputs["name"], "PROMPT": "Look at the numbers.", "FAIL_ON": fail_on}
+        done = run(3, tmp_path, work, ANTHROPIC_API_KEY="sk-ant-test-key", **given, **runner)
+    assert done.returncode == code, done.stderr
+    outputs = dict(line.split("=", 1) for line in output.read_text().split())
+    words, data = Path(outputs["file"]).read_text(), json.loads(Path(outputs["json"]).read_text())
+    assert words.startswith("medium: a:1\na was 1\nIt is 2.\n")
+    assert data["findings"] == [{**FINDING, "place": "changed"}]
     (asked,) = server.posts
-    assert "+2" in str(asked.body["messages"])
-    assert inputs["prompt"] in str(asked.body["messages"])
-    assert "sk-ant-test-key" not in done.stdout + done.stderr + file.read_text()
+    sent = str(asked.body)
+    assert "+2" in sent
+    assert "Look at the numbers." in str(asked.body["system"])
+    assert "Find nothing." not in str(asked.body["system"])
+    assert "sk-ant-test-key" not in done.stdout + done.stderr + words + str(data)
+    assert not list(work.rglob("ran"))

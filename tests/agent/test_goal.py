@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -307,6 +307,39 @@ async def test_a_new_run_of_the_program_continues_it_only_when_told(tmp_path: Pa
     await again(agent)
     # the model had said its last word, so it begins with a check
     assert states(agent)[-4:] == [("continued", 2), ("checked", 2), ("checked", 3), ("met", 4)]
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+async def test_the_time_of_a_round_that_was_cut_off_counts(tmp_path: Path, rounds: int) -> None:
+    clock = FakeClock()
+
+    def late(calls: list[dict[str, Any]]) -> Callable[[object], list[dict[str, Any]]]:
+        def answer(_: object) -> list[dict[str, Any]]:
+            clock.elapsed += 600
+            return calls
+
+        return answer
+
+    session = Session.in_memory(tmp_path, clock=clock)
+    provider = ScriptedProvider(*[late(say("a"))] * rounds, late(write("x")), Hang())
+    first = make_agent(tmp_path, provider, session=session, approver=Yes(), clock=clock)
+    task = asyncio.create_task(turn(first, goal(seconds=3600.0)))
+    await provider.waiting.wait()
+    task.cancel()  # as if it was killed: nothing more of it counts
+    kept = list(session.records)
+    clock.elapsed += 100_000  # the night goes by
+    later = Session.in_memory(tmp_path, clock=clock)
+    later.records[:] = kept  # pyright: ignore[reportIndexIssue] - a list
+    provider = ScriptedProvider(late(say("An answer.")))
+    agent = make_agent(tmp_path, provider, session=later, approver=Yes(), clock=clock)
+    assert agent.goal.now is not None
+    worked = 600 * (rounds + 1)
+    assert worked <= agent.goal.now.spent_s < worked + 2
+    await turn(agent, parse("Hello?"))  # no work on the goal
+    assert worked <= agent.goal.now.spent_s < worked + 2
+    events = await again(agent, seconds=600.0)
+    assert outcome(events) == "limit"
+    assert "it has taken its 10 min" in sentences(events)[-1]
 
 
 @pytest.mark.parametrize("then", ["continue", "stop"])

@@ -16,7 +16,7 @@ from tests.support.provider import ScriptedProvider, call, say
 from tui.agent.agent import Agent
 from tui.core.clock import SystemClock
 from tui.core.config import SandboxSettings
-from tui.core.facts import Fact, JobFinished, QuestionAnswered
+from tui.core.facts import Fact, JobFinished, Notice, QuestionAnswered
 from tui.core.messages import text_of
 from tui.core.paths import folders
 from tui.core.questions import SecretAnswer, SecretQuestion
@@ -137,7 +137,7 @@ async def test_a_yes_for_the_session_covers_one_terminal(agent_of: Ends) -> None
     person = Person([YES, Answer("session")])
     agent = agent_of(start(CAT), send("one", "enter"), send("two", "enter"), approver=person)
     await events_of(agent, "go")
-    assert [asked.scope for asked, _ in person.asked][1] == "input to job-1"
+    assert [asked.scope for asked, _ in person.asked][1] == "all input to job-1"
     assert "two\ntwo" in results(agent)[-1]
 
 
@@ -400,7 +400,9 @@ async def test_the_model_types_no_secret_and_hears_why(agent_of: Ends) -> None:
 
 async def test_where_nobody_can_be_asked_the_result_says_so(agent_of: Ends) -> None:
     agent = agent_of(start(GETPASS), approver=Person([YES], asks_secrets=False))
-    await events_of(agent, "go")
+    shown = await events_of(agent, "go")
+    (notice,) = (one.text for one in shown if type(one) is Notice)
+    assert notice.startswith(f"{GETPASS} in job-1 waits for a secret. Nobody can type one here")
     assert "waits for a secret that the user hasn't given" in results(agent)[0]
 
 
@@ -575,7 +577,8 @@ async def test_one_yes_to_a_confined_terminal_is_none_to_its_input(
     )  # fmt: skip
     await events_of(agent, "go")
     assert [call.subject for call, _ in person.asked[1:]] == ["job-1 ← a⏎", "job-1 ← b⏎"]
-    why = "Input into job-1, which changes files in the workspace: "
+    assert person.asked[0][1].reason.endswith("A single yes doesn't cover its input.")
+    why = "Each input to job-1, which changes files in the workspace, asks until you allow all"
     assert person.asked[1][1].reason.startswith(why)
     assert "c\nc" in results(agent)[-1]
 
@@ -597,7 +600,7 @@ async def test_the_mode_in_which_a_terminal_was_started_ends_for_its_input(
     ((asked, decision),) = person.asked
     assert asked.subject == "job-1 ← b⏎"
     has = "has network" if was == "elevated" else "changes files in the workspace"
-    why = f"Input into job-1, which {has}: to start that terminal now would ask, too."
+    why = f"Each input to job-1, which {has}, asks until you allow all of it for this session."
     assert decision.reason == why
     assert "a\na" in results(agent)[1]
     assert results(agent)[2].startswith("Declined by the user")

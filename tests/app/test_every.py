@@ -5,17 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.support.agents import Yes
 from tests.support.clock import PATIENCE_S, FakeClock
 from tui.app import Conversation
-from tui.app.api import HeadlessConversation
+from tui.app.api import HeadlessConversation, opened
 from tui.app.dialog_data import ChoiceQuestion
-from tui.app.every import Repetition, every, read_repetition
+from tui.app.door.lines import OwnerKind
+from tui.app.every import Repetition, every
 from tui.app.options.arguments import Options
+from tui.app.repeat_wish import cut_off, read_repetition
 from tui.app.router import route_from_afar
+from tui.app.services import SessionChoice
+from tui.core.facts import Fact, Notice
 from tui.session.records import is_prompt
 
 
@@ -155,3 +161,49 @@ async def test_the_question_before_it_names_all_limits(
         await every(conversation, "--usd 0 10m look")
     assert "Every 10 min, up to 3 runs, $5.00, 24 h, in a background" in asked[0]
     assert "Every 10 min, up to 24 h, in a background" in asked[1]
+
+
+async def resumed(folder: Path, path: Path, kind: OwnerKind) -> tuple[str, list[str]]:
+    """What is in the prompt of a session that is opened again, and what it says."""
+    said: list[Fact] = []
+    options, choice = Options().having(cwd=folder, practice=True), SessionChoice(path)
+    shown = opened(options, Yes(), see=said.append, choice=choice, kind=kind)
+    async with shown as conversation:
+        texts = [one.text for one in said if isinstance(one, Notice)]
+        return conversation.frontend.prompt_text, texts
+
+
+@pytest.mark.parametrize("kind", ["screen", "plain"])
+async def test_what_its_process_took_along_is_offered_again(
+    tmp_path: Path, kind: OwnerKind
+) -> None:
+    async with repeated(tmp_path, "--rounds 9 10m  look\nat it") as one:
+        await one.until_planned(1)
+        agent = one.conversation.agent
+        assert agent is not None
+        path = agent.session.path
+        assert path is not None
+    line = "/every --rounds 9 10m  look\nat it"
+    prompt, said = await resumed(tmp_path, path, kind)
+    assert prompt == line
+    ended = "Every 10 min was ended with its process; the same command starts it again:"
+    assert said == [f"{ended}\n{line}"]
+    prompt, said = await resumed(tmp_path, path, "background")
+    assert (prompt.count("/every"), said) == (1, [])  # the first one's draft
+
+
+async def test_what_has_ended_or_was_left_for_other_work_is_not_offered(tmp_path: Path) -> None:
+    async with repeated(tmp_path, "--rounds 1 10m look") as one:
+        await one.task
+        agent = one.conversation.agent
+        assert agent is not None
+        records = [*agent.session.records]
+        assert cut_off(records) is None
+        started = next(n for n, r in enumerate(records) if r.data.get("every"))
+        assert (cut := cut_off(records[: started + 2])) is not None
+        assert cut.typed == "/every --rounds 1 10m look"
+        [prompt] = [r for r in records if is_prompt(r)]
+        typed = replace(prompt, data={**prompt.data, "by": ""})
+        assert cut_off([*records[: started + 2], typed]) is None
+        odd = replace(records[started], data={"text": "x", "every": "/every 1s no"})
+        assert cut_off([odd]) is None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tui.agent.prompts import GoalWish
 from tui.app import Conversation
 from tui.app.commands.goal import goal_prompt, read_wish, seconds_of
-from tui.app.every import check_prompt, read_repetition, repeat_wish
+from tui.app.repeat_wish import check_prompt, read_repetition, repeat_wish
 from tui.app.router import refuse_command, route_from_afar, route_own
 from tui.core.errors import UsageError
 

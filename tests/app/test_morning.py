@@ -516,6 +516,40 @@ def test_questions_and_their_answers_are_told(capsys: pytest.CaptureFixture[str]
     assert value["sessions"][0]["exchanges"][0]["times"] == 2
 
 
+def test_what_an_mcp_server_asked_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Night()
+    told.answer(usage(100, 10), call("m", "mcp__shop__order", item="tea"))
+    told.came(
+        "m", "mcp__shop__order",
+        asked=[
+            {
+                "server": "shop", "message": "Sort?", "action": "accept",
+                "answers": {"sort": "Darjeeling", "gift": True, "to": ["a", "b"], "api_key": KEY},
+            },
+            {"server": "shop", "message": "Pay", "url": "https://pay.test/", "action": "accept"},
+            {"server": "shop", "message": "Buy more?", "action": "decline"},
+            {"server": "shop", "message": "Are you there?", "action": "cancel"},
+            {"server": "shop", "message": "A form of forms", "action": "error"},
+            {"server": "shop", "message": "The call was over first"},
+        ],
+    )  # fmt: skip
+    told.ends()
+    written(told)
+    words = report(capsys)
+    assert "; 6 questions; " in words
+    lines = [line.strip() for line in words.splitlines() if "Question: " in line]
+    assert lines == [
+        "Question: shop asks: Sort? · sort: Darjeeling, gift: yes, to: a, b, api_key: not shown",
+        "Question: shop asks: Pay: https://pay.test/ · agreed",
+        "Question: shop asks: Buy more? · declined",
+        "Question: shop asks: Are you there? · not answered",
+        "Question: shop asks: A form of forms · couldn't be shown",
+        "Question: shop asks: The call was over first · not answered",
+    ]
+    assert all(line.partition(": ")[2] in report(capsys, "--format", "md") for line in lines[1:])
+    assert data(capsys)["summary"]["questions"] == 6
+
+
 def test_goals_side_questions_and_notes_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     told = Night()
     goal: dict[str, Any] = {"goal": "Pass the tests.", "rounds": 20, "usd": 5.0, "seconds": 7200.0}

@@ -753,6 +753,26 @@ async def test_a_command_can_ask(work: Path, serve: Serve) -> None:
     assert "Compacted " in editor.client.said
 
 
+async def test_goals_side_questions_and_repeated_prompts(work: Path, serve: Serve) -> None:
+    server = serve({"text": "One."}, {"text": "On the side."}, {"text": "Two."})
+    async with editing(ACP, work, EditorClient(answer=lambda _: "yes")) as editor:
+        session = await editor.new()
+        await editor.prompt(session, "Hello.")
+        await editor.prompt(session, "/btw why?")
+        assert "Asking on the side: " in editor.client.said
+        assert "On the side." in editor.client.said
+        await editor.prompt(session, "/goal Do it -- true")
+        assert "Round 1 of 20: the goal is met. `true` passed." in editor.client.said
+        editor.client.answer = lambda _: "cancel"
+        await editor.prompt(session, "/every 10m look")
+    titles = [one["title"] for one in editor.client.asked]
+    assert titles == ["Ask on the side?", "Repeat this prompt in the background?"]
+    assert len(server.posts) == 3
+    assert "why?" not in str(server.posts[2].body["messages"])
+    (told,) = editor.client.of("available_commands_update")
+    assert {"btw", "goal", "every"} <= {one["name"] for one in told["availableCommands"]}
+
+
 async def test_servers_of_the_editor_have_tools_that_ask(
     work: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:

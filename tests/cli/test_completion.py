@@ -30,7 +30,8 @@ def bash_script(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / ".home"))  # a shell asks for sessions
     (tmp_path / "tasks one.md").touch()
     (tmp_path / "sub").mkdir()
     return tmp_path
@@ -82,7 +83,7 @@ def test_bash_offers_every_flag_of_a_command(
     [
         (("--output-format", ""), {"text", "json", "stream-json", "claude-stream-json"}),
         (("sessions", "export", "--format", "h"), {"html"}),
-        (("completion", ""), {*SHELLS, "profiles"}),
+        (("completion", ""), set(SHELLS)),
         (("drill", ""), set(FAULTS)),
         (("-C", ""), {"sub"}),
         (("run", "--dir", "s"), {"sub"}),
@@ -136,7 +137,7 @@ def test_zsh_accepts_its_script(tmp_path: Path) -> None:
     [
         ("holdfast sess", {"sessions"}),
         ("holdfast sessions e", {"export"}),
-        ("holdfast sessions export --format ", {"html", "jsonl", "md"}),
+        ("holdfast sessions export --format ", {"html", "jsonl", "md", "otlp"}),
         ("holdfast --output-format ", {"text", "json", "stream-json", "claude-stream-json"}),
         ("holdfast completion ", set(SHELLS)),
         ("holdfast run --d", {"--deny", "--dir", "--dry-run"}),

@@ -15,8 +15,10 @@ from typing import TypeAlias
 
 import pytest
 
+from tests.session.test_naming import begin
 from tests.support.terminal import Terminal
 from tui.app.options.flags import COMMANDS, MAIN, Command
+from tui.core.paths import folders
 
 Press: TypeAlias = Callable[[str], list[str]]
 
@@ -50,11 +52,11 @@ SHELLS = [
 
 
 @contextmanager
-def a_shell(shell: str, folder: Path, setup: str) -> Generator[Press]:
+def a_shell(shell: str, folder: Path, setup: str, **more: str) -> Generator[Press]:
     """Gives a function that types a line with Tab and Enter: what `holdfast` then was given."""
     (folder / "work" / "sub").mkdir(parents=True)
     (folder / "work" / "tasks one.md").touch()
-    env = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder), **more}
     work, said = folder / "work", folder / "work" / "said"
     argv = [sys.executable, "-c", _OWN_TERMINAL, *ARGV[shell]]
     with Terminal(argv, cwd=work, env=env, kind={"TERM": "dumb"}) as terminal:
@@ -134,3 +136,41 @@ def test_every_option_of_every_command_is_completed(shell: str, tmp_path: Path) 
             for name in (name for flag in command.flags for name in flag.names):
                 if begin := beginning_of(name, command):
                     assert press(" ".join((*command.words, begin))) == [*command.words, name]
+
+
+ODD = 'Fix: it\'s "odd" $HOME `touch ran` \\ & (a/b)!'
+SAY = 'Say: it\'s "odd" & (a/b); {x} * #~ <y>'
+TITLES = ["Fix the parser", ODD, "plan one", "plan one", "-n first", SAY, ""]
+"""Those of sessions s0, s1 and so on."""
+TITLE_LINES = [
+    ("-r Fix\\ the", ["-r", TITLES[0]]),
+    ("-r 'Fix the", ["-r", TITLES[0]]),
+    ('sessions show "Fix the', ["sessions", "show", TITLES[0]]),
+    ("sessions export fix\\ the", ["sessions", "export", TITLES[0]]),
+    ("attach Say", ["attach", SAY]),
+    ("attach Say\\:\\ ", ["attach", SAY]),
+    ('attach "Say: ', ["attach", SAY]),
+    ("attach 'Say", ["attach", SAY]),
+    ("-r s0", ["-r", "s0"]),
+    ("-r plan", ["-r", "plan"]),  # names two: they go by their ids
+    ("-r s3", ["-r", "s3"]),
+    ("-r tas", ["-r", "tasks one.md"]),
+    ("stop Fix\\ the", ["stop", "Fix the"]),  # nothing runs in the background
+]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_sessions_are_completed_by_their_titles(shell: str, tmp_path: Path) -> None:
+    home, programs = folders({"HOLDFAST_HOME": str(tmp_path / "home")}), tmp_path / "bin"
+    for number, title in enumerate(TITLES):
+        begin(home, f"s{number}", title)
+    programs.mkdir()
+    program = programs / "holdfast"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m tui "$@"\n')
+    program.chmod(0o755)
+    more = {"PATH": f"{programs}:{os.environ['PATH']}", "HOLDFAST_HOME": str(tmp_path / "home")}
+    with a_shell(shell, tmp_path, SOURCED[shell], **more) as press:
+        assert [(line, press(line)) for line, _ in TITLE_LINES] == TITLE_LINES
+        then = "s1" if shell == "bash" else ODD  # bash 5.2 would run it
+        assert [press(f"-r {line}") for line in ("Fix\\:\\ i", "'Fix: ")] == [["-r", then]] * 2
+        assert not list(tmp_path.rglob("ran"))

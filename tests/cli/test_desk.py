@@ -106,6 +106,7 @@ def test_a_machine_that_cannot_be_reached_is_named(capsys: pytest.CaptureFixture
         ("ssh://box/3f2a", "box", "3f2a"),
         ("ssh://me@box.lan:2222/3f2a-1", "me@box.lan:2222", "3f2a-1"),
         ("ssh://[::1]:22/3f2a", "[::1]:22", "3f2a"),
+        ("ssh://box/Fix: the a/b parser", "box", "Fix: the a/b parser"),
     ],
 )
 def test_a_session_elsewhere_by_its_name(text: str, host: str, id_: str) -> None:
@@ -115,7 +116,7 @@ def test_a_session_elsewhere_by_its_name(text: str, host: str, id_: str) -> None
 @pytest.mark.parametrize(
     "text",
     [
-        *("ssh://", "ssh://box", "ssh://box/", "ssh:///3f2a", "ssh://box/a/b", "ssh://box/../x"),
+        *("ssh://", "ssh://box", "ssh://box/", "ssh:///3f2a", "ssh://box/ ", "ssh://box/x\x1b[2J"),
         *("ssh://-oProxyCommand=x/3f2a", "ssh://a b/3f2a", "ssh://box/-3", "ssh://box/3\n4"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 from tests.support.desk_world import home_in
 from tui.core.errors import UsageError
 from tui.desk.hosts import hosts_of
+from tui.settings import bare
 
 
 def test_a_machine_that_is_named_twice_is_there_once(tmp_path: Path) -> None:
@@ -47,3 +48,14 @@ def test_the_settings_of_a_folder_name_no_machine(
     (project / ".holdfast" / "config.toml").write_text('[desk]\nhosts = ["evil"]\n')
     monkeypatch.chdir(project)
     assert [host.name for host in hosts_of(home_in(tmp_path))] == [""]
+
+
+@pytest.mark.parametrize("broken", ['theme = "no', "[desk\n", "pruning = 3", "\xff"])
+def test_broken_settings_lose_no_machine_that_can_be_read(tmp_path: Path, broken: str) -> None:
+    home = home_in(tmp_path)
+    home.config_file.parent.mkdir(parents=True, exist_ok=True)
+    text = f'{broken}\n[desk]\nhosts = ["box"]\n'
+    home.config_file.write_bytes(text.encode("latin-1"))
+    assert [host.name for host in hosts_of(home)] == ["", "box"]
+    _, (notice, *_) = bare.own(home)
+    assert "not applied, because" in notice

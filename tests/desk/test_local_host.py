@@ -18,7 +18,7 @@ from tui.app.background import BackgroundSession
 from tui.app.door.lines import AskedLine, Ended, Hello, SessionStatus, Settled
 from tui.app.options.arguments import Options
 from tui.core.clock import SystemClock, timestamp
-from tui.core.errors import HoldfastError
+from tui.core.errors import HoldfastError, SessionError
 from tui.core.paths import Folders
 from tui.core.process_birth import born
 from tui.core.questions import UserQuestion
@@ -63,6 +63,24 @@ async def test_an_open_session_is_listed_with_what_its_owner_says(tmp_path: Path
         owner.tell(SessionStatus(state="idle", title="a better title"))
         row = await at.row_that("abc", lambda row: row.state == "idle")
         assert row.title == "a better title"
+
+
+async def test_a_session_opens_by_its_title_too(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    one = write_session(home, "abc", chain_of("Fix the a/b parser"))
+    write_session(home, "d1", chain_of("plan"))
+    write_session(home, "d2", chain_of("plan"))
+    async with desk(home) as at:
+        channel = await at.host.open("fix THE a/b")
+        line = await channel.receive()
+        assert isinstance(line, Hello)
+        assert (line.session, line.path) == ("abc", str(one))
+        await channel.close()
+        with pytest.raises(SessionError, match="2 sessions are called “plan”") as refused:
+            await at.host.open("plan")
+        assert "d1, d2" in refused.value.hint
+        with pytest.raises(SessionError, match=r"Not a session.s id: \.\./x"):
+            await at.host.open("../x")
 
 
 async def test_steps_that_cannot_be_saved_are_named(tmp_path: Path) -> None:

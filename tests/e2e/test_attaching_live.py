@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from tests.e2e.test_background import RUN, Start, env, gone, kept, records, start, until
 from tests.support.machine import needs_proc
@@ -14,6 +16,8 @@ from tests.support.terminal import HOLDFAST, Terminal
 from tui.core.paths import Folders
 
 __all__ = ["env", "kept", "start"]
+
+Config: TypeAlias = Callable[[str], Path]
 
 WRITES: dict[str, Any] = {"text": "I write.", "tools": [{"name": "write_file", "input": {
     "path": "new.txt", "content": "hello\n"}}]}  # fmt: skip
@@ -137,3 +141,30 @@ def test_ctrl_t_continues_the_session_in_this_terminal(
         screen.type("again\r")
         screen.wait_for("Once more.")
         assert "process" not in screen.now
+
+
+def test_broken_settings_keep_nobody_from_looking_and_loosen_nothing(
+    holdfast: Program, start: Start, kept: Folders, env: dict[str, str], config: Config
+) -> None:
+    one = start({"text": "All done."})
+    until(kept, one.id, "done")
+    gone(one)
+    config('[permissions]\ndeny = ["run_command(*)"]\n\n[broken\n')
+    with attach(holdfast.work, env, one.id) as screen:
+        screen.wait_for("All done.")
+        screen.wait_for("not valid TOML")
+        screen.type("again\r")
+        screen.wait_for("holdfast --bare")  # what would work by these settings is refused
+        screen.type("\x1b")
+        screen.wait_for("again to leave")
+        screen.type("\x1b")
+        screen.wait_for("looks in again.")
+    with Terminal([*HOLDFAST, "desk"], cwd=holdfast.work, env=env) as screen:
+        screen.wait_for("do it")
+        screen.wait_for("not valid TOML")
+        screen.type("\x1b")
+        assert screen.exit_code() == 0
+    done = holdfast("desk", "--json")
+    assert [row["id"] for row in json.loads(done.stdout)["sessions"]] == [one.id]
+    assert "the lines that can't be read: not applied" in done.stderr
+    assert [r.get("text") for r in records(one) if r["type"] == "user"] == ["do it"]

@@ -98,6 +98,24 @@ def test_findings_are_data_with_their_places_and_an_exit_code(
     assert [one["id"] for one in listed] == [found["session_id"]]
 
 
+def test_data_go_to_a_file_and_words_are_printed(
+    holdfast: Program, reviewed: Any, tmp_path: Path
+) -> None:
+    server = reviewed(handed(FOUND[0]), handed(FOUND[0]))
+    out = tmp_path / "new" / "findings.json"
+    done = holdfast(
+        "review", "main", "--out", str(out), "--append-system-prompt", "Look for races.", code=1
+    )
+    assert done.stdout.startswith("low: a.py:1\nIt fails\n")
+    assert [one["file"] for one in json.loads(out.read_text())["findings"]] == ["a.py"]
+    assert "Look for races." in json.dumps(server.posts[0].body["system"])
+    done = holdfast("review", "main", "-o", "/dev/null/none", code=2)
+    assert "It fails" in done.stdout  # what was paid for isn't lost
+    assert "couldn't be written to /dev/null/none" in done.stderr
+    holdfast("review", "nowhere", "-o", str(out), code=2)
+    assert json.loads(out.read_text())["is_error"]
+
+
 @pytest.mark.parametrize(
     ("found", "fail_on", "code"),
     [

@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeAlias
 
 import pytest
@@ -140,21 +141,25 @@ def test_a_token_is_written_once_and_waited_for_once(opened: Open, tmp_path: Pat
 
 
 def test_a_key_is_written_once_and_wakes_few(opened: Open, tmp_path: Path) -> None:
-    """Each one is on the screen before the next is pressed, and nothing else goes on."""
+    """Each one is on the screen before the next is pressed. The median: what goes by time, such as
+    a draft each second, meets more keys on a slow machine."""
     _, screen = opened()
+    pid = screen.process.pid
 
-    def press(keys: str) -> None:
+    def press(keys: str) -> list[tuple[float, float, float]]:
+        costs: list[tuple[float, float, float]] = []
         for key in keys:
+            before = Counts.of(pid)
             screen.echo(key)
             screen.listen(0.05)
+            costs.append(Counts.of(pid).per(1, before))
+        return costs
 
     press(KEYS[:WARM])
-    before, pid = Counts.of(screen.process.pid), screen.process.pid
-    press(KEYS[WARM : WARM + PRESSED])
-    writes, written, waits = Counts.of(pid).per(PRESSED, before)
-    assert writes <= 1.3, "a frame is one write"
-    assert written <= 130
-    assert waits <= 3.6
+    writes, written, waits = map(median, zip(*press(KEYS[WARM : WARM + PRESSED]), strict=True))
+    assert writes <= 1, "a frame is one write"
+    assert written <= 100
+    assert waits <= 3
     with traced(pid, tmp_path / "calls") as calls:
         press(KEYS[WARM + PRESSED :])
     assert sum(calls[name] for name in calls.keys() - _FREE) / PRESSED <= 14

@@ -15,7 +15,14 @@ from tests.plain.face import talking, until
 from tests.support.clock import ManualClock
 from tests.support.script import Ask, Hold
 from tests.support.world import OldSession, World, old_path, record
-from tui.app.dialog_data import KeySetup, ModelRow, PracticeSetup, ServerSetup
+from tui.app.dialog_data import (
+    AnswerOption,
+    ChoiceQuestion,
+    KeySetup,
+    ModelRow,
+    PracticeSetup,
+    ServerSetup,
+)
 from tui.app.services import SessionChoice
 from tui.core import facts
 from tui.core.errors import CredentialsError, SessionInUseError
@@ -642,3 +649,31 @@ async def test_a_plan_is_read_and_approved_by_a_number(world: World) -> None:
         await until(lambda: world.agent.permissions.mode == "accept_edits")
         face.prompts.append("/plan show")
         await until(lambda: face.said.count("Plan: Rename") == 3)
+
+
+async def test_the_prompt_gives_way_to_a_question_that_comes_meanwhile(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = asyncio.Event()
+
+    async def answer(question: str, *, hidden: bool = False) -> str:
+        del hidden
+        face.asked.append(question)
+        await answered.wait()
+        return "1"
+
+    async with talking(world) as (talk, face):
+        monkeypatch.setattr(face, "answer", answer)
+        await until(lambda: len(face.began_with) == 1)
+        question = ChoiceQuestion("Start it?", "", (AnswerOption("s", "Start", "start"),))
+        chosen = asyncio.create_task(talk.frontend.choose(question))
+        await until(lambda: face.asked)
+        face.prompts.append("1")  # what is typed answers, and is no prompt
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert (len(face.began_with), [*face.prompts]) == (1, ["1"])
+        face.prompts.clear()
+        answered.set()
+        assert await chosen == "start"
+        await until(lambda: len(face.began_with) == 2)
+        assert not world.agent.sent

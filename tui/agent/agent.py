@@ -281,9 +281,9 @@ class Agent:
         self._ctx.state.pause.begin()
         self.jobs.leave()
 
-    async def note(self, text: str) -> Sequence[Fact]:
-        """Record a line that is for the person only, and show it."""
-        await self._ctx.recorder.record_synced(facts.Note(text))
+    async def note(self, text: str, *, every: str = "") -> Sequence[Fact]:
+        """Record a line that is for the person only, and show it; `every` is as in `Note`."""
+        await self._ctx.recorder.record_synced(facts.Note(text, every=every))
         return self._ctx.events.take()
 
     async def close_calls(self, ids: Collection[str]) -> Sequence[Fact]:

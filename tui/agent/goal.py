@@ -30,7 +30,7 @@ from tui.context.untrusted import wrap
 from tui.core.dataclass import dataclass
 from tui.core.errors import ProviderError
 from tui.core.facts import CallsMentioned, Fact, GoalChanged, RetryScheduled, UserMessage
-from tui.core.formatting import duration, plural
+from tui.core.formatting import duration, moment_of, plural
 from tui.core.late_pattern import late_pattern
 from tui.core.messages import Usage, object_of, string_of, text_block, text_of, tool_calls
 from tui.core.text_cleaning import one_line
@@ -108,16 +108,43 @@ def next_round(records: Sequence[Record]) -> int:
 
 def known_goal(ctx: AgentContext) -> GoalChanged | None:
     """The goal in the round that it is in, by the record alone; None if there never was one. What
-    was spent in a round that was cut off counts, too."""
+    a round that was cut off took counts, too: its cost, and of its time what the record proves."""
     last = last_goal(ctx.records)
     if last is None or not last.open:
         return last
     last = structs.replace(last, round=next_round(ctx.records))
-    if last.state not in {"set", "checked", "continued"} or last.spent_usd is None:
+    if last.state not in {"set", "checked", "continued"}:
         return last
     place = max(n for n, record in enumerate(ctx.records) if record.type == GOAL)
-    more = session_cost(ctx.records[place + 1 :], ctx.config.prices).session.usd
+    later = ctx.records[place + 1 :]
+    own = next((n for n, one in enumerate(later, 1) if one.type == "user"), 0)  # its own prompt
+    worked = _worked_s(later[own:] if last.state == "set" else later)
+    last = structs.replace(last, spent_s=round(last.spent_s + worked, 1))
+    if last.spent_usd is None:
+        return last
+    more = session_cost(later, ctx.config.prices).session.usd
     return structs.replace(last, spent_usd=None if more is None else last.spent_usd + more)
+
+
+def _worked_s(records: Sequence[Record]) -> float:
+    """The seconds for which these records prove work, until the person's next prompt: from a
+    request to its answer, and while calls ran. What was cut off itself left no end."""
+    worked, until = 0.0, None
+    for record in records:
+        if record.type == "user" and record.data.get("by") != GOAL:
+            break
+        time = moment_of(record.time)
+        if time is None or record.type not in {"request", "assistant", "tool_result"}:
+            continue
+        passed = max(0.0, (time - until).total_seconds()) if until is not None else 0.0
+        if record.type == "assistant":
+            worked += passed
+        elif record.type == "tool_result":
+            took = record.data.get("seconds")
+            # its end may be written by the next run, much later
+            worked += min(took, passed) if isinstance(took, int | float) else 0.0
+        until = time
+    return worked
 
 
 def with_limits(goal: GoalChanged, wish: GoalWish) -> GoalChanged:

@@ -29,6 +29,7 @@ _DECIDE: Final = "Decide yourself, continue, and say in your answer what you dec
 _HIDDEN: Final = "Secret"
 _TYPED: Final = "answered, and shown to nobody"
 _NOT_TYPED: Final = "not answered"
+_NOT_HERE: Final = "Nobody can type one here: only the full screen and plain lines ask for it."
 _NOBODY: Final = f"Nobody can be asked here. {_DECIDE}"
 _UNANSWERED: Final = (
     "The user didn't answer. Don't ask the same again: decide yourself what can be undone and say "
@@ -79,9 +80,11 @@ async def put_secret(
     ctx: AgentContext, call_id: str, tool: str, question: SecretQuestion
 ) -> SecretAnswer | None:
     """Ask the person for a secret when nothing else is asked; None where nobody can be asked. That
-    it was asked and answered is published, and nothing of the answer."""
+    it was asked and answered is published, or that it can't be, and nothing of the answer."""
     approver = secret_asker(ctx.rules.approver)
     if approver is None:
+        program = f"{one_line(question.command)} in {question.terminal}"
+        ctx.publish(Notice(f"{program} waits for a secret. {_NOT_HERE}"))
         return None
     async with ctx.rules.asking:
         text = f"{question.command} in {question.terminal} reads a secret: {question.prompt}"

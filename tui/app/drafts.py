@@ -35,6 +35,7 @@ class DraftSaver:
         self._queue = queue
         self._images = images
         self._texts: list[str] = []
+        self._dialog: tuple[str, ...] = ()
         self._session: Session | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -59,6 +60,12 @@ class DraftSaver:
                     self._texts.append("\n\n")
             case _:
                 pass
+        self.touch()
+
+    def type_in_dialog(self, *commands: str) -> None:
+        """Keep what is typed in a dialog, as the commands that would begin with it; none once it is
+        answered or given up."""
+        self._dialog = commands
         self.touch()
 
     async def restore(self, session: Session) -> None:
@@ -86,6 +93,7 @@ class DraftSaver:
         """From now on in this session; None in none."""
         self._session = session
         self._texts.clear()
+        self._dialog = ()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -112,7 +120,8 @@ class DraftSaver:
         """Return the work that an end now would leave behind."""
         prompt, queue = self._frontend.prompt_text, self._queue.prompts
         images = self._images.files_of((prompt, *queue))
-        return UnsentWork(prompt, queue, self.answer, images, self._queue.commands)
+        commands = (*self._queue.commands, *self._dialog)
+        return UnsentWork(prompt, queue, self.answer, images, commands)
 
     def _write(self) -> None:
         self._timer = None

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 from tui.agent.prompts import parse
 from tui.app import background
 from tui.app.commands import find, split
-from tui.app.commands.goal import goal_options, goal_prompt, seconds_of
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion
+from tui.app.repeat_wish import OVER, RepeatWish, named, read_repetition
 from tui.app.reports import Report, Row
 from tui.core.clock import Clock, SuspendAwareClock
-from tui.core.dataclass import dataclass, replace
+from tui.core.dataclass import replace
 from tui.core.errors import UsageError
 from tui.core.formatting import moment, money, plural, wait_time
 from tui.core.partly_typed import part_of
@@ -32,70 +32,11 @@ if TYPE_CHECKING:
     from tui.app.conversation import Conversation, Submitted
     from tui.core.config import EverySettings
 
-LEAST_S: Final = 10.0
-"""Seconds of the shortest interval."""
 FAILURES: Final = 3
 """Runs in a row that failed, after which it ends."""
 _LOOK_S: Final = 15.0
 """Seconds between two looks at the clock: timers stand still while the machine sleeps."""
 _TITLE: Final = "Repeat this prompt in the background?"
-
-
-@dataclass(frozen=True, slots=True)
-class RepeatWish:
-    """A prompt that is to be repeated every `interval_s` seconds: at most `runs` times, until it
-    has cost `usd`, for so many `seconds`; None for the configured limit, `usd` 0 for none."""
-
-    prompt: str
-    interval_s: float
-    runs: int | None = None
-    usd: float | None = None
-    seconds: float | None = None
-
-
-def named(text: str, name: str) -> str | None:
-    """The argument of a typed command of this name; None for any other text."""
-    words = split(text.strip())
-    command = find(words[0]) if words else None
-    return words[1] if words and command is not None and command.name == name else None
-
-
-def check_prompt(text: str) -> None:
-    """Raises UsageError for a prompt that a background session can't work on: a /goal or /every
-    that is wrong."""
-    if named(text, "goal") is not None:
-        goal_prompt(text)
-    repeat_wish(text)
-
-
-def repeat_wish(text: str) -> RepeatWish | None:
-    """Return what a text repeats; None if it isn't /every. Raises UsageError."""
-    argument = named(text, "every")
-    return None if argument is None else read_repetition(argument)
-
-
-def read_repetition(argument: str) -> RepeatWish:
-    """Read `[OPTIONS] 10m [OPTIONS] PROMPT`. Raises UsageError."""
-    before = goal_options(argument)
-    interval, *others = before.rest.split(maxsplit=1) or [""]
-    seconds, after = seconds_of(interval), goal_options("".join(others))
-    prompt = after.rest
-    hint = "Such as: /every 10m look for new issues"
-    if math.isnan(seconds) or seconds < LEAST_S:
-        least = f"a time of at least {LEAST_S:.0f}s, such as 10m or 2h"
-        raise UsageError(f"/every takes {least}, not {interval!r}.", hint=hint)
-    if not prompt:
-        raise UsageError("No prompt given to repeat.", hint=hint)
-    if named(prompt, "every") is not None:
-        raise UsageError("A repeated prompt can't repeat another one.")
-    check_prompt(prompt)
-    return RepeatWish(
-        prompt,
-        seconds,
-        runs=before.rounds if after.rounds is None else after.rounds,
-        usd=before.usd if after.usd is None else after.usd,
-        seconds=before.seconds if after.seconds is None else after.seconds,
-    )
 
 
 def with_limits(wish: RepeatWish, limits: EverySettings) -> RepeatWish:
@@ -157,9 +98,8 @@ class Repetition:
         where the prompt is refused."""
         wish = self.wish
         began = self._clock.monotonic()
-        await self._note(
-            f"Repeats every {wait_time(wish.interval_s)}, {self._limits()}: {one_line(wish.prompt)}"
-        )
+        often = f"Repeats every {wait_time(wish.interval_s)}, {self._limits()}"
+        await self._note(f"{often}: {one_line(wish.prompt)}", every=wish.typed)
         number = 0
         while True:
             if await self._send() == "refused":
@@ -182,7 +122,8 @@ class Repetition:
                 break
         self._plan(None)
         if why != _GONE:
-            await self._note(f"No longer repeated: {why}. {plural(self.runs, 'run')}.")
+            text = f"No longer repeated: {why}. {plural(self.runs, 'run')}."
+            await self._note(text, every=OVER)
         else:
             again = f"/every {wait_time(wish.interval_s).replace(' ', '')} …"
             await self._note(
@@ -267,10 +208,10 @@ class Repetition:
         now, before = self._cost(), self._cost_before
         return None if now is None or before is None else now - before
 
-    async def _note(self, text: str) -> None:
+    async def _note(self, text: str, *, every: str = "") -> None:
         conversation = self._conversation
         if (agent := conversation.agent) is not None and not agent.session.read_only:
-            for event in await agent.note(text):
+            for event in await agent.note(text, every=every):
                 conversation.frontend.show(event)
 
 

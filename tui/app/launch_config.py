@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ from tui.provider.prices import price_of
 from tui.session.session import Session
 from tui.settings import credentials
 from tui.settings import layers as settings
-from tui.settings.layers import IgnoredSetting, LoadedSettings
+from tui.settings.layers import LoadedSettings
 from tui.settings.profiles import Profile, UnknownProfileError
 from tui.settings.trust import Trust, trust_of
 
@@ -121,7 +121,7 @@ def prepare(
             *options.notices,
             *([BARE] if options.permissions.bare else ()),
             *_brought_back(home),
-            *_ignored(loaded.ignored),
+            *settings.ignored_words(loaded.ignored),
             *_foreign_server(loaded),
             *filter(None, (other_profile(recorded, loaded.profile),)),
         ),
@@ -343,17 +343,6 @@ def read_settings(
         if options.command == "chat" and not isinstance(error, UnknownProfileError):
             error.hint = f"{error.hint} {BARE_HINT}".strip()
         raise
-
-
-def _ignored(settings: Sequence[IgnoredSetting]) -> tuple[str, ...]:
-    """Make the person's notices of a project's settings that do not count."""
-    by_reason: dict[tuple[Path, str], list[str]] = {}
-    for one in settings:
-        by_reason.setdefault((one.file, one.reason), []).append(one.key)
-    return tuple(
-        f"{shorten(file)}: {', '.join(keys)}: not applied, because {reason}."
-        for (file, reason), keys in by_reason.items()
-    )
 
 
 def _brought_back(home: Folders) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ from tui.core.dataclass import dataclass, replace
 from tui.core.errors import CredentialsError, HoldfastError, SessionInUseError
 from tui.core.fact_words import goal_progress
 from tui.core.facts import Notice, StorageChanged
+from tui.core.formatting import wait_time
 from tui.core.gc_pause import gc_pause
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
@@ -159,6 +160,7 @@ async def after_opening(conversation: Conversation, choice: SessionChoice) -> No
         if work and agent is conversation.agent and not conversation.busy:
             await conversation.frontend.offer_interrupted_work(work)
         _offer_goal(conversation, agent)
+    _offer_repetition(conversation, agent)
     waits = conversation.busy  # it was parked, and is again
     if not choice.same:  # else a note says so: a dialog would take the key that undoes a rewind
         await _ask_elevated(conversation, agent)
@@ -177,6 +179,24 @@ def _offer_goal(conversation: Conversation, agent: Agent) -> None:
         text = f"Its goal isn't met yet ({goal_progress(now)}): {one_line(now.goal)}"
         text += "\n/goal continue resumes it, /goal stop ends it."
         conversation.frontend.show(Notice(text))
+
+
+def _offer_repetition(conversation: Conversation, agent: Agent) -> None:
+    """Say that a prompt is repeated no more since its process has ended, and offer it again."""
+    notes = any(
+        record.data.get("every") for record in agent.session.records if record.type == "note"
+    )
+    if not notes or conversation.door.kind not in {"screen", "plain"}:
+        return
+    from tui.app.repeat_wish import cut_off  # noqa: PLC0415 - few sessions repeat anything
+
+    wish, frontend = cut_off(agent.session.records), conversation.frontend
+    if wish is None or agent is not conversation.agent:
+        return
+    text = f"Every {wait_time(wish.interval_s)} was ended with its process; the same command starts"
+    frontend.show(Notice(f"{text} it again:\n{wish.typed}"))
+    if not frontend.prompt_text:
+        frontend.put_prompt(wish.typed)
 
 
 async def set_up(conversation: Conversation, why: str) -> bool:

@@ -23,9 +23,10 @@ from tui.app import api, background
 from tui.app.background import BackgroundSession
 from tui.app.conversation import Conversation
 from tui.app.door.live_state import DETAIL_CHARS, short
-from tui.app.every import Repetition, check_prompt, repeat_wish
+from tui.app.every import Repetition
 from tui.app.options.arguments import Options
 from tui.app.outcome import Outcome
+from tui.app.repeat_wish import check_prompt, repeat_wish
 from tui.app.router import route_own
 from tui.app.services import SessionChoice
 from tui.app.session_path import session_path

@@ -23,6 +23,7 @@ from tui.desk.host import DeskHost, DeskRow
 from tui.desk.hosts import far_host, hosts_of
 from tui.desk.local_host import LocalHost
 from tui.permissions.asked import summary_of
+from tui.settings import bare
 
 FIRST_WORD_S: Final = 20.0
 """Seconds in which a machine has to say what there is."""
@@ -38,7 +39,9 @@ def run(options: Options) -> int:
     if options.command == "serve":
         return serve()
     if options.json or plain_detection.why(()) or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        hosts = hosts_of(folders(), options.opening.hosts)
+        for notice in bare.own(home := folders())[1]:
+            note(notice)
+        hosts = hosts_of(home, options.opening.hosts)
         return asyncio.run(print_desk(options, hosts, SystemClock()))
     from tui.ui.desk.app import open_desk  # noqa: PLC0415 - on a terminal alone
 

@@ -22,14 +22,16 @@ from tui.app.outcome import Outcome
 from tui.app.session_path import workspace_of
 from tui.cli.event_output import json_line
 from tui.cli.print_mode import converse
+from tui.cli.session_io import file_of
 from tui.core.clock import SystemClock
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
+from tui.core.files import replace_file
 from tui.core.formatting import money, plural
 from tui.core.git.change import GitChange, change_since
 from tui.core.messages import list_of, object_of
 from tui.core.redaction import is_secret_name
-from tui.core.standard_output import note, print_data, print_text
+from tui.core.standard_output import STDOUT, note, print_data, print_text
 from tui.core.text_cleaning import one_line
 from tui.permissions.gate import RulesOnly
 from tui.settings.trust import Trust
@@ -137,16 +139,13 @@ def run(options: Options) -> int:
     try:
         review = _reviewed(options)
     except HoldfastError as error:
-        if options.json:
-            print_data(json_line({**_NOTHING, "error": str(error)}) + "\n", end="")
+        _tell(options, {**_NOTHING, "error": str(error)}, "")
         note(f"holdfast: {error.message}")
         if error.hint:
             note(error.hint)
         return EXIT_ERROR
-    if options.json:
-        print_data(json_line(review.to_json()) + "\n", end="")
-    else:
-        print_text(in_words(review))
+    if not _tell(options, review.to_json(), in_words(review)):
+        return EXIT_ERROR
     if review.outcome.outcome != "done":
         why = (review.outcome.error or review.outcome.outcome).rstrip(".")
         note(f"The review isn't complete: {why}.")
@@ -154,6 +153,24 @@ def run(options: Options) -> int:
     least = options.printing.fail_on
     counted = SEVERITIES[: SEVERITIES.index(least) + 1] if least in SEVERITIES else ()
     return EXIT_FINDINGS if any(one["severity"] in counted for one in review.findings) else 0
+
+
+def _tell(options: Options, data: dict[str, Any], words: str) -> bool:
+    """Print the review as data or in words, and write it as data where --out names a file. False if
+    that can't be written."""
+    line = json_line(data) + "\n"
+    if options.json or options.out == STDOUT:
+        print_data(line, end="")
+    elif words:
+        print_text(words)
+    file = file_of(options)
+    try:
+        if file is not None:
+            replace_file(file.absolute(), line.encode("utf-8", "replace"))
+    except OSError as error:
+        note(f"holdfast: the findings couldn't be written to {file}: {error.strerror}.")
+        return False
+    return True
 
 
 def _reviewed(options: Options) -> Review:

@@ -57,6 +57,11 @@ _SECRET_NAMES = late_pattern(
     re.IGNORECASE,
 )
 
+_SECRET_FIELDS = late_pattern(
+    r"pass(?:word|phrase|code)|secret|token|api.?key|private.?key|credential|\bpin\b|\bcvv?\b",
+    re.IGNORECASE,
+)
+
 _BASE64 = late_pattern(r"[A-Za-z0-9+/]*={0,2}")
 _PICTURES = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "JVBERi0")
 """The start of PNG, JPEG, GIF, WebP and PDF in base64."""
@@ -104,6 +109,11 @@ def mask(text: str) -> tuple[str, int]:
 def is_secret_name(path: str) -> bool:
     """True if a file with such a path usually holds secrets: `.env`, keys, stored credentials."""
     return _SECRET_NAMES.search(path) is not None
+
+
+def is_secret_field(name: str) -> bool:
+    """True if a form's field with such a name or title asks for a secret."""
+    return _SECRET_FIELDS.search(name) is not None
 
 
 def _mask_private_keys(text: str) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""The name of a session on another machine: `ssh://[USER@]HOST[:PORT]/ID`. Pure."""
+"""The name of a session on another machine: `ssh://[USER@]HOST[:PORT]/ID`, or its title. Pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tui.core.late_pattern import late_pattern
 from tui.core.text_cleaning import one_line, visible
 
 FAR: Final = "ssh://"
-_NAME: Final = late_pattern(r"ssh://([^/\s]+)/([0-9A-Za-z][0-9A-Za-z._-]*)")
+_NAME: Final = late_pattern(r"ssh://([^/\s]+)/([^\s\x00-\x1f-][^\x00-\x1f\x7f]*)")
 
 
 class FarSession(NamedTuple):
-    """A session by its id, or the beginning of one, and its machine as ssh knows it."""
+    """A session by its id, the beginning of one, or its title, and its machine as ssh knows it."""
 
     host: str
     id: str
@@ -25,6 +25,6 @@ def far_session(text: str) -> FarSession:
     if match is None or match[1].startswith("-"):
         raise UsageError(
             f"attach: {one_line(visible(text))} names no session on another machine.",
-            hint="Give its machine and its id: holdfast attach ssh://HOST/ID.",
+            hint="Give its machine and its id: holdfast attach ssh://HOST/ID; its title does, too.",
         )
     return FarSession(match[1], match[2])

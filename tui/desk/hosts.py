@@ -8,7 +8,7 @@ from tui.core.clock import Clock
 from tui.core.paths import Folders
 from tui.desk.host import DeskHost
 from tui.desk.local_host import LocalHost
-from tui.settings import layers
+from tui.settings import bare
 
 
 def hosts_of(
@@ -16,8 +16,8 @@ def hosts_of(
 ) -> list[DeskHost]:
     """Return this machine, then those that the person's own settings name and those of `names`,
     each once. `clock` is this machine's; a line to another one has its own, which runs on in sleep.
-    Raises UsageError for a name that is no machine's, ConfigError."""
-    every = map(far_host, (*layers.own(home).desk.hosts, *names))
+    Raises UsageError for a name that is no machine's."""
+    every = map(far_host, (*bare.own(home)[0].desk.hosts, *names))
     return [LocalHost(home, clock), *{host.name: host for host in every}.values()]
 
 

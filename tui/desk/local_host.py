@@ -22,6 +22,7 @@ from tui.app.options.arguments import Options
 from tui.core.clock import Clock, SystemClock, timestamp
 from tui.core.errors import HoldfastError, SessionError
 from tui.core.paths import Folders, expanded, shorten
+from tui.core.text_cleaning import one_line
 from tui.desk.channel import LocalChannel
 from tui.desk.door_watch import DoorSeen, DoorWatch
 from tui.desk.host import Changed, DeskRow, call_all
@@ -29,6 +30,7 @@ from tui.desk.rows import EndSeen, SessionTraces, row_of
 from tui.desk.session_files import DeskFiles, FilesSeen
 from tui.desk.sockets import LineProtocol, LineTaker
 from tui.session import catalog
+from tui.session.naming import named
 
 SCAN_S: Final = 0.2
 """Seconds between two looks at the folder of doors, and the least between two calls of
@@ -41,6 +43,8 @@ _GRACE_S: Final = 2.0
 """Seconds within which a session's process opens its door, after it has locked the session."""
 _SCANS_FOR_NEW: Final = 2
 """Scans after which a session that began just now is known: one may be at work already."""
+_IDS: Final = 10
+"""The most sessions whose ids are listed where a title fits several."""
 _FIRST_WORDS_S: Final = 0.5
 _MOST_PROMPTS: Final = 1000
 """The number of prompts whose outcome is remembered."""
@@ -343,7 +347,8 @@ class LocalHost:
             self._rows[session] = row
 
     async def _named(self, session: str) -> tuple[str, str]:
-        """The whole id of a session, and its file; "" for one without. Raises SessionError."""
+        """The whole id of a session, by that, the beginning of it, or its title, and its file; ""
+        for one without. Raises SessionError."""
         for _ in range(_SCANS_FOR_NEW + 1):
             for dirty in [*self._dirty]:
                 self._make_row(dirty)
@@ -354,6 +359,15 @@ class LocalHost:
             scanned = self._scanned  # it may have begun since the last scan
             self._scan_now.set()
             await scanned.wait()
+        called = named(session, ((row.title, row) for row in self._rows.values()))
+        if len(called) == 1:
+            return called[0].id, called[0].path
+        if called:
+            ids = ", ".join(sorted(row.id for row in called)[:_IDS])
+            raise SessionError(
+                f"{len(called)} sessions are called “{one_line(session)}”.",
+                hint=f"Name one by its id: {ids}{', …' if len(called) > _IDS else ''}.",
+            )
         if catalog.is_path(session):
             hint = "`holdfast desk` lists the sessions."
             raise SessionError(f"Not a session's id: {session}.", hint=hint)

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
 _READING_TOOLS = frozenset({"read_file", "grep_search", "edit_file", "apply_patch", "recall"})
 """Tools that show the content of an existing file, in part at least where something fails."""
 _SHOWN_CHARS = 60
+_INPUT_ASKS = "A single yes doesn't cover its input."
 _IN_SESSION = "You allowed this for this session."
 _EDITED = "keys, earlier input or its length change the line, so only the shell knows it"
 _COMMAND_TOOLS = ("terminal", COMMANDS)
@@ -251,12 +252,14 @@ def decide(
         return replace(decision, private=private)
     level = decision.level if decision.level in holds else Level.OUTSIDE
     walls = bool(holds) and facts.verdict is not None
+    if call.tool == "terminal" and decision.answer == "ask" and walls and not decision.once:
+        decision = replace(decision, reason=f"{decision.reason} {_INPUT_ASKS}")
     return replace(decision, level=level, walls=walls, paths=facts.real)
 
 
 def input_to(terminal: str) -> str:
     """Name what a lasting yes to input covers: all that is typed into that terminal."""
-    return f"input to {terminal}"
+    return f"all input to {terminal}"
 
 
 def _typed(
@@ -300,8 +303,8 @@ def _typed(
     if this in ((grant.tool, grant.subject, grant.paths) for grant in grants):
         return answer("allow", _IN_SESSION, "session")
     if confined:
-        what = f"Input into {typed.terminal}, which {_HAS[typed.level]}"
-        return answer("ask", f"{what}: to start that terminal now would ask, too.", "default")
+        what = f"Each input to {typed.terminal}, which {_HAS[typed.level]}, asks"
+        return answer("ask", f"{what} until you allow all of it for this session.", "default")
     why = f"Nothing confines {typed.terminal}: input there can do all that you can do."
     return answer("ask", why, "default")
 

@@ -270,7 +270,8 @@ class PlainFrontend:
             remaining = await act_on_interruption(self.conversation, remaining, answer)
 
     def call(self) -> None:
-        """Call a person who is elsewhere."""
+        """Call a person who is elsewhere; the prompt gives way to the question."""
+        self.began_work.set()
         if self.services.settings.now.notify == "auto":
             self.terminal.bell()
 

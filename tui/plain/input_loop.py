@@ -42,6 +42,8 @@ async def converse(frontend: PlainFrontend) -> None:
         while not frontend.leaving:
             if conversation.busy:
                 await conversation.at_rest()
+            elif frontend.approver.asking:  # a command that was typed ahead asks
+                await frontend.approver.answered()
             elif failed := frontend.failed:
                 frontend.failed = None
                 await _guarded(frontend, offer_recovery(conversation, failed))

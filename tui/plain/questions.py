@@ -149,6 +149,11 @@ class Asker:
         """True while a question is asked."""
         return self._asking.locked()
 
+    async def answered(self) -> None:
+        """Wait until no question is asked."""
+        async with self._asking:
+            pass
+
     async def ask(self, call: Call, decision: Decision) -> Answer:
         """Ask for an approval. Cancelling the wait withdraws the question, which counts as no."""
         async with self._asking:

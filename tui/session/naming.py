@@ -6,6 +6,7 @@ words within one, regardless of case and spacing. Where several fit, none is cho
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
@@ -33,6 +34,19 @@ def named(title: str, every: Iterable[tuple[str, _One]], *, whole: bool = False)
         return found
     found = [one for called, one in known if called.startswith(wanted)]
     return found or [one for called, one in known if wanted in called]
+
+
+def completed(every: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the sessions for a shell to complete, of pairs of titles and ids: a title and its id;
+    where the title names none or several, or might be taken for an option, the id and ""."""
+    known = [(one_line(title), id_) for title, id_ in every]
+    times = Counter(_folded(title) for title, _ in known)
+    return [
+        (title, id_)
+        if title and times[_folded(title)] == 1 and not title.startswith("-")
+        else (id_, "")
+        for title, id_ in known
+    ]
 
 
 def find(reference: str, folders: Folders, *, whole: bool = False) -> Path:

@@ -14,7 +14,7 @@ from typing import Any, Final, cast, get_args
 
 from msgspec import structs
 
-from tui.core.config import profile_of
+from tui.core.config import Config, profile_of
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import ConfigError, UsageError
 from tui.core.files import read_small
@@ -137,6 +137,18 @@ def _without_lost_profiles(loaded: LoadedSettings, own: Salvaged) -> LoadedSetti
     named = loaded.config.fallback_models
     there = tuple(one for one in named if not one.startswith("@") or profile_of(one) in known)
     return replace(loaded, config=structs.replace(loaded.config, fallback_models=there))
+
+
+def own(home: Folders) -> tuple[Config, tuple[str, ...]]:
+    """The person's own settings, without a profile, and the notices of what of a broken file can't
+    be read: for what only shows sessions, since each of those reads the file itself, and refuses.
+    Blocks; never raises."""
+    try:
+        return layers.own(home), ()
+    except ConfigError:
+        read = salvage(home.config_file)
+    layer = SettingsLayer("user", shorten(home.config_file), read.table)
+    return layers.merge((layer,)).config, layers.ignored_words(read.ignored)
 
 
 def salvage(file: Path) -> Salvaged:

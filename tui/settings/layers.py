@@ -66,6 +66,17 @@ class IgnoredSetting:
     reason: str
 
 
+def ignored_words(ignored: Sequence[IgnoredSetting]) -> tuple[str, ...]:
+    """Make the person's notices of settings that do not count."""
+    by_reason: dict[tuple[Path, str], list[str]] = {}
+    for one in ignored:
+        by_reason.setdefault((one.file, one.reason), []).append(one.key)
+    return tuple(
+        f"{shorten(file)}: {', '.join(keys)}: not applied, because {reason}."
+        for (file, reason), keys in by_reason.items()
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class SettingsLayer:
     """The settings of one place, in the shape of the file; `name` is the place for a person."""

@@ -16,6 +16,7 @@ from tests.support.script import Ask
 from tests.support.world import World
 from tests.ui.screens.driving import NARROW, WIDE, running, say, turn, until
 from tui.agent.side_questions import SidePrice, SideText
+from tui.app import drafts
 from tui.core.errors import HoldfastError
 from tui.core.facts import RetryScheduled, SideQuestion
 from tui.core.messages import Usage
@@ -168,6 +169,34 @@ async def test_escape_stops_the_answer_then_closes_and_typed_text_goes_to_the_pr
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is app.chat)
         assert app.chat.prompt.text == "/btw half"
+
+
+async def test_no_crash_takes_what_is_typed_or_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drafts, "TYPED_FOR_S", 0.001)
+    world = World()
+    async with asking(world=world) as (app, pilot, asked):
+
+        def kept() -> Sequence[str]:
+            return world.agent.watched.drafted_commands
+
+        await until(pilot, lambda: kept() == ("/btw Which line is it?",))
+        await pilot.press("a", "h")
+        await until(pilot, lambda: kept() == ("/btw Which line is it?", "/btw ah"))
+        asked.end.set()
+        await until(pilot, lambda: kept() == ("/btw ah",))
+        await pilot.press("escape")
+        await until(pilot, lambda: app.chat.prompt.text == "/btw ah" and not kept())
+        await until(pilot, lambda: world.agent.watched.drafts[-1][0] == "/btw ah")
+
+
+async def test_what_is_typed_is_kept_where_the_session_closes() -> None:
+    world = World()
+    async with asking("/btw", world=world) as (app, pilot, _):
+        await pilot.press("a", "h")
+        await settled(pilot)
+        session = world.agent.watched
+        await app.conversation.close()
+        assert session.drafted_commands == ("/btw ah",)
 
 
 async def test_another_attempt_takes_the_place_of_what_was_streamed() -> None:

@@ -13,7 +13,7 @@ from tui.app.morning.findings import ExchangeKind, NightExchange
 from tui.core.fact_words import goal_progress, side_figures
 from tui.core.facts import GoalChanged, SideQuestion
 from tui.core.messages import Block, list_of, object_of, string_of
-from tui.core.redaction import mask
+from tui.core.redaction import is_secret_field, mask
 from tui.core.text_cleaning import one_line
 from tui.session.records import GOAL, Record
 from tui.tools.registry import title as call_title
@@ -26,6 +26,13 @@ _PERMITTED: Final[Mapping[str, str]] = {
     "always": "allowed for ever",
     "no": "refused",
     "deny": "refused",
+}
+_SERVER_ANSWERS: Final[Mapping[str, str]] = {
+    "": "not answered",
+    "accept": "agreed",
+    "decline": "declined",
+    "cancel": "not answered",
+    "error": "couldn't be shown",
 }
 _GOAL_ENDS: Final[Mapping[str, str]] = {
     "met": "met",
@@ -81,7 +88,8 @@ def _permission(record: Record) -> NightExchange:
 
 
 def _questions(record: Record, call: Block) -> Iterator[NightExchange]:
-    """The question that a call was, and the secrets that its program asked for."""
+    """The question that a call was, the secrets that its program asked for, and what its MCP server
+    asked."""
     details, given = object_of(record.data.get("details")), object_of(call.get("input"))
     name = string_of(record.data.get("name"))
     if words_of(name).asks:
@@ -95,6 +103,27 @@ def _questions(record: Record, call: Block) -> Iterator[NightExchange]:
         job, prompt = string_of(details.get("job")), string_of(one.get("prompt"))
         text = f"A secret for {job}" + (f": {prompt}" if prompt else "")
         yield _of(record, "question", text, string_of(one.get("answer")))
+    for one in map(object_of, list_of(details.get("asked"))):
+        server, message = string_of(one.get("server")), string_of(one.get("message"))
+        text = ": ".join(filter(None, (f"{server} asks", message, string_of(one.get("url")))))
+        yield _of(record, "question", text, _sent(one))
+
+
+def _sent(asked: Block) -> str:
+    """The answer that an MCP server got, without what a secret's field holds."""
+    given = object_of(asked.get("answers"))
+    shown = [
+        f"{name}: {'not shown' if is_secret_field(name) else _value(value)}"
+        for name, value in given.items()
+    ]
+    action = string_of(asked.get("action"))
+    return ", ".join(shown) or _SERVER_ANSWERS.get(action, action)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, list_of(value))) or ("none" if value == [] else str(value))
 
 
 def _goal(goal: GoalChanged, record: Record) -> NightExchange:

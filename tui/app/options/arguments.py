@@ -217,7 +217,7 @@ class HelpOptions:
     topic: str | None = None
     list_topics: bool = False
     man: bool = False
-    shell: Literal["bash", "zsh", "fish", "profiles"] = "bash"
+    shell: Literal["bash", "zsh", "fish", "profiles", "sessions", "background"] = "bash"
     schema: Literal["config", "hooks", "events", "state", "theme"] = "config"
     until: float | datetime | None = None
     here: bool = False

@@ -15,6 +15,8 @@ Kind: TypeAlias = Literal[
     "text",
     "name",
     "session",
+    "background",
+    "session file",
     "file",
     "folder",
     "count",
@@ -30,8 +32,8 @@ FAULTS = (
     "429", "529", "cut", "eof", "stall", "overflow", "badjson", "auth", "slow", "park", "400",
 )  # fmt: skip
 SHELLS = ("bash", "zsh", "fish")
-PROFILE_NAMES = "profiles"
-"""In the place of a shell: the names of the profiles, for which the scripts ask."""
+PROFILE_NAMES, SESSION_NAMES, BACKGROUND_NAMES = NAMES = ("profiles", "sessions", "background")
+"""In the place of a shell: the names for which the scripts ask."""
 SCHEMAS = ("config", "hooks", "events", "state", "theme")
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 FORMATS = ("text", "json", "stream-json", "claude-stream-json")
@@ -196,9 +198,10 @@ _SESSION_LIMITS = (
     ),
 )
 
+_APPENDED = _flag("--append-system-prompt TEXT", "instructions for this session, added to the rest")
 _TEXTS = (
     _flag("--system-prompt TEXT", "instead of Holdfast's own description of its work"),
-    _flag("--append-system-prompt TEXT", "instructions for this session, added to the rest"),
+    _APPENDED,
 )
 _RUN_LIMITS = (
     _flag(
@@ -293,7 +296,7 @@ _SERVER = Positional("NAME", "target", "the server's name", "name")
 _SCOPE = _flag(
     "--scope", "whose config.toml: yours (user), or this folder's (project)", choices=SCOPES
 )
-_BACKGROUND = Positional("ID", "target", "its id, the start of it, or its title", "name")
+_BACKGROUND = Positional("ID", "target", "its id, the start of it, or its title", "background")
 _COPY = _flag("-o --out FILE", "write to FILE")
 _OUT = _flag("-o --out FILE", "write to FILE; - is standard output")
 _BRANCH = _flag("--branch LEAF", "use another branch: an id from sessions tree, or its start")
@@ -390,8 +393,10 @@ COMMANDS = (
                 "exit 1 for findings at or above this severity (default: low)",
                 choices=SEVERITIES,
             ),
+            _APPENDED,
             _flag("--no-session", "save nothing to disk"),
             _JSON,
+            _flag("-o --out FILE", "write the JSON to FILE, and print the findings in words"),
         ),
         Positional(
             "BASE",
@@ -468,7 +473,7 @@ COMMANDS = (
     _sessions(
         "import",
         "import another agent's session",
-        Positional("FILE", "target", "a session file", "session"),
+        Positional("FILE", "target", "a session file", "session file"),
     ),
     _sessions(
         "export",
@@ -610,7 +615,7 @@ COMMANDS = (
         ("rescue",),
         "mend another agent's session in its own format, as a copy",
         (_COPY, _JSON),
-        Positional("PATH", "target", "a session file", "session"),
+        Positional("PATH", "target", "a session file", "session file"),
     ),
     Command(
         ("mcp", "add"),
@@ -693,8 +698,8 @@ COMMANDS = (
         Positional(
             "ID",
             "target",
-            "its id, or the start of it; on another machine: ssh://HOST/ID",
-            "name",
+            "its id, the start of it, or its title; on another machine: ssh://HOST/ID",
+            "session",
             required=False,
         ),
     ),
@@ -764,7 +769,7 @@ COMMANDS = (
         ("completion",),
         "print a shell's completion script",
         (),
-        Positional("SHELL", "shell", "bash, zsh or fish", "name", (*SHELLS, PROFILE_NAMES)),
+        Positional("SHELL", "shell", "bash, zsh or fish", "name", (*SHELLS, *NAMES)),
     ),
     Command(
         ("schema",),

@@ -513,6 +513,8 @@ _CONVERT: dict[str, Callable[[str], object]] = {
     "text": str,
     "name": _name,
     "session": _name,
+    "background": _name,
+    "session file": _name,
     "profile": _name,
     "file": _path,
     "folder": _path,

@@ -286,10 +286,13 @@ class Notice(WireFact, frozen=True, tag="notice"):
 
 
 class Note(Notice, DurableFact, frozen=True, tag="notice"):
-    """A notice that the record keeps."""
+    """A notice that the record keeps. `every` is the command of a prompt that is repeated from then
+    on; "over" where that has ended, and not only its process."""
 
     record_type = "note"
-    written = "text"
+    written = "text every?"
+
+    every: Kept[str] = ""
 
 
 class Debug(WireFact, frozen=True, tag="debug"):

@@ -19,18 +19,16 @@ from tui.core.questions import (
     UserAnswers,
     UserQuestion,
 )
+from tui.core.redaction import is_secret_field
 from tui.core.text_cleaning import one_line
 from tui.core.web_address import WebAddress
 from tui.tools.mcp.form import SHORT, FormField, Value, accepted, checked, fields_of, value_of
 
 TEXT_MAX: Final = 4000
 """Characters of a server's words that are shown."""
-_SECRET: Final = re.compile(
-    r"pass(?:word|phrase|code)|secret|token|api.?key|private.?key|credential|\bpin\b|\bcvv?\b",
-    re.IGNORECASE,
-)
 _PASSWORD: Final = re.compile(r"pass(?:word|phrase|code)|(?:api|private).?key", re.IGNORECASE)
-"""Words that mean a secret in a description too; other words of `_SECRET` often don't there."""
+"""Words that mean a secret in a description too; other words of a secret's name often don't
+there."""
 
 _LEAVE_OUT: Final = Alternative("Leave it out", "The server doesn't need it.")
 _ACCEPT: Final = AnswerChoice("Accept")
@@ -153,7 +151,7 @@ def _page(
     """The question for a field."""
     about = one_line(str(one.rules.get("description") or ""))[:TEXT_MAX]
     lines = [_words(server, message), "\n".join(filter(None, (about, accepted(one))))]
-    if _SECRET.search(f"{one.name} {one.title}") or _PASSWORD.search(about):
+    if is_secret_field(f"{one.name} {one.title}") or _PASSWORD.search(about):
         lines.append("This looks like a secret. A server may not ask for one here: decline.")
     if problem:
         lines.append(f"{problem} Please answer again.")

@@ -16,16 +16,19 @@ from tui.app import launch_config
 from tui.app.door.lines import Hello
 from tui.app.options.arguments import Options
 from tui.app.services import LiveSettings
+from tui.app.session_path import workspace_of
 from tui.core.clock import Clock
 from tui.core.config import Config
+from tui.core.errors import ConfigError
 from tui.core.keymap import keymap_of
-from tui.core.paths import Folders
+from tui.core.paths import Folders, folders
 from tui.core.plain_detection import need_terminal
 from tui.core.standard_output import print_text
 from tui.desk.host import DeskHost, DeskRow
 from tui.desk.hosts import hosts_of
+from tui.settings import bare
 from tui.ui.desk import desk_rows
-from tui.ui.desk.attached import taking_over
+from tui.ui.desk.attached import READ_WITHIN_S, taking_over
 from tui.ui.desk.desk_rows import SessionKey
 from tui.ui.desk.desk_screen import DeskScreen
 from tui.ui.desk.desk_signals import DeskSignals
@@ -52,7 +55,8 @@ class SessionOpener(Protocol):
 
 class DeskApp(ThemedApp):
     """Shows the sessions of `hosts`, which it closes at the end. `folder` is where a new session
-    begins by default; `opener` makes the screen of one session."""
+    begins by default; `opener` makes the screen of one session; `notices` are shown in a corner
+    first."""
 
     TITLE = "holdfast"
     taken: Hello | None = None
@@ -71,9 +75,11 @@ class DeskApp(ThemedApp):
         config: Config | None = None,
         theme: str = themes.DEFAULT_DARK,
         clock: Clock | None = None,
+        notices: Sequence[str] = (),
     ) -> None:
         super().__init__(clock=clock)
         config = config or Config()
+        self._notices = notices
         self._hosts, self._home, self._make_screen = hosts, home, opener
         self.terminal = TerminalStatus(partial(write, self), config.terminal)
         caller = notifier(self, self.clock, self.terminal.notification, LiveSettings(config))
@@ -90,6 +96,8 @@ class DeskApp(ThemedApp):
         self.heed_ends(self._signal_came)
         self.use_terminal(self.terminal)
         self.set_interval(SEND_AGAIN_S, self.terminal.say_again)
+        for text in self._notices:
+            self.notify(text, severity="warning", timeout=READ_WITHIN_S, markup=False)
 
     async def on_unmount(self) -> None:
         await asyncio.gather(*(host.close() for host in self._hosts), return_exceptions=True)
@@ -198,21 +206,26 @@ def open_desk(options: Options) -> int:
 
     Raises:
         UsageError: If there is no terminal, or a host's name can't be one.
-        ConfigError: If the settings can't be read.
     """
     need_terminal("The desk needs a terminal.")
-    launch = launch_config.prepare(options)
+    home, folder = folders(), workspace_of(options)
+    try:
+        config, notices = launch_config.prepare(options).config, ()
+    except ConfigError as error:
+        config, notices = bare.own(home)
+        notices = notices or (str(error),)
     if not sys.stderr.isatty():
         sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one still gets the log
     draw_in_utf8()
     app = DeskApp(
-        hosts_of(launch.folders, options.opening.hosts),
-        folder=launch.workspace.root,
-        home=launch.folders,
-        config=launch.config,
-        theme=options.screen.theme or launch.config.theme,
+        hosts_of(home, options.opening.hosts),
+        folder=folder,
+        home=home,
+        config=config,
+        theme=options.screen.theme or config.theme,
+        notices=notices,
     )
-    app.use_keys(keymap_of(launch.config.keys))
+    app.use_keys(keymap_of(config.keys))
     code = app.run_to_end()
     if app.takeover.gone:
         return code  # nobody is there to read it

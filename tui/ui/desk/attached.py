@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias
@@ -22,7 +23,7 @@ from tui.core.paths import Folders, folders, shorten
 from tui.core.plain_detection import need_terminal
 from tui.core.standard_output import print_text
 from tui.desk.host import DeskHost
-from tui.settings import layers
+from tui.settings import bare
 from tui.ui.desk.desk_signals import session_status
 from tui.ui.desk.session_screen import SessionScreen
 from tui.ui.desk.session_words import busy
@@ -46,6 +47,8 @@ Opens: TypeAlias = Callable[[Options], int]
 """Opens the session that options name on its own screen, and returns the exit code."""
 
 QUIT_WITHIN_S: Final = 2.0
+READ_WITHIN_S: Final = 30.0
+"""Seconds for which what was left out of broken settings is shown."""
 _CALLS: Final[Mapping[State, str]] = {
     "blocked": "Needs your answer.",
     "waiting": "Waiting for the server.",
@@ -54,7 +57,8 @@ _WATCHED: Final = next(title for title, table in HELP if table is WATCH_KEYS)
 
 
 class AttachedApp(ThemedApp):
-    """Watches one session. `taken` is who had it, once the person has chosen to take it over."""
+    """Watches one session. `taken` is who had it, once the person has chosen to take it over;
+    `notices` are shown in a corner first."""
 
     TITLE = "holdfast"
     CSS_PATH = ["../app.tcss", "../screens/chat.tcss"]  # noqa: RUF012
@@ -69,9 +73,11 @@ class AttachedApp(ThemedApp):
         config: Config | None = None,
         theme: str = themes.DEFAULT_DARK,
         clock: Clock | None = None,
+        notices: Sequence[str] = (),
     ) -> None:
         super().__init__(clock=clock)
         config = config or Config()
+        self._notices = notices
         self.taken: Hello | None = None
         self._host = host
         self._quit = DoublePress(self.clock, QUIT_WITHIN_S)
@@ -88,6 +94,8 @@ class AttachedApp(ThemedApp):
         self.heed_ends(self._signal_came)
         self.use_terminal(self.terminal)
         self.set_interval(SEND_AGAIN_S, self.terminal.say_again)
+        for text in self._notices:
+            self.notify(text, severity="warning", timeout=READ_WITHIN_S, markup=False)
 
     async def on_unmount(self) -> None:
         await self._host.close()
@@ -185,23 +193,23 @@ def open_attached(options: Options, host: DeskHost, session: str, opens: Opens) 
 
     Raises:
         UsageError: If there is no terminal.
-        ConfigError: If the person's settings can't be read.
     """
     need_terminal("The live view needs a terminal.")
     if not sys.stderr.isatty():
         sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one still gets the log
     draw_in_utf8()
     home = folders()
-    config = layers.own(home)
+    config, notices = bare.own(home)
     theme = options.screen.theme or config.theme
-    app = AttachedApp(host, session, home=home, config=config, theme=theme)
+    app = AttachedApp(host, session, home=home, config=config, theme=theme, notices=notices)
     code = app.run_to_end()
     if app.takeover.gone:
         return code  # nobody is there to read it
     if app.taken is not None:
         return opens(taking_over(options, app.taken))
-    status, far = app.watching.watched.status, f"ssh://{host.name}/" if host.name else ""
-    print_text(parting_words(session, status, far))
+    watched, far = app.watching.watched, f"ssh://{host.name}/" if host.name else ""
+    known = watched.hello.session if watched.hello is not None else ""
+    print_text(parting_words(known or shlex.quote(session), watched.status, far))
     return code
 
 

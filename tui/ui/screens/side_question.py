@@ -76,7 +76,8 @@ class SideQuestionScreen(Dialog[None]):
         self._streaming: AssistantItem | None = None
         self._text = ""
         """What is drawn of the answer that comes."""
-        self._asking = False
+        self._asking = ""
+        """The question that is being answered."""
 
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), "side question", *_ASK_KEYS, _END):
@@ -121,8 +122,9 @@ class SideQuestionScreen(Dialog[None]):
             return None
 
     @on(AnswerField.Changed)
-    def _grown(self) -> None:
+    def _edited(self) -> None:
         self.call_after_refresh(self._fit)
+        self._keep()
 
     @on(AnswerField.Entered)
     def _entered(self, event: AnswerField.Entered) -> None:
@@ -136,7 +138,8 @@ class SideQuestionScreen(Dialog[None]):
 
     def ask(self, question: str, price: SidePrice) -> None:
         """Ask, and show the answer as it comes."""
-        self._asking = True
+        self._asking = question
+        self._keep()
         self.view.append(UserItem(question))
         self._show_keys()
         self.note(f"Waiting: {price.sentence}")
@@ -148,8 +151,8 @@ class SideQuestionScreen(Dialog[None]):
         try:
             fact = await self._agent.side_questions.ask(question, self._said, self._show)
         except HoldfastError as error:
-            self._over()
             self._put(self.field.value or question)
+            self._over()
             self._say(error.message, "warning", error.hint)
             return
         self._over()
@@ -167,8 +170,14 @@ class SideQuestionScreen(Dialog[None]):
         self.field.text = text
         self.field.move_cursor(self.field.document.end)
 
+    def _keep(self) -> None:
+        """Let no crash take what is typed, nor a question that has no answer yet."""
+        texts = filter(None, (self._asking, self.field.value.strip()))
+        self._frontend.conversation.drafts.type_in_dialog(*(f"/btw {text}" for text in texts))
+
     def _over(self) -> None:
-        self._asking = False
+        self._asking = ""
+        self._keep()
         self.note("")
         self._show_keys()
         if self._streaming is not None:
@@ -250,6 +259,7 @@ class SideQuestionScreen(Dialog[None]):
         if self._asking:
             self._agent.side_questions.stop()
             return
+        self._frontend.conversation.drafts.type_in_dialog()
         if typed := self.field.value.strip():
             self._frontend.put_prompt(f"/btw {typed}")
         self.dismiss(None)
