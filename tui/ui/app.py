@@ -451,7 +451,9 @@ class HoldfastApp(ThemedApp):
     async def action_recheck(self) -> None:
         """Check that everything is saved and that the session is still ours."""
         if await self._watch.check(self.conversation):
-            await self.frontend.session_lost()
+            from tui.ui.screens.lost_session import ask_to_fork  # noqa: PLC0415 - on demand
+
+            await ask_to_fork(self.frontend)
 
     def _prepare(self) -> Opening:
         """Import what the rest needs, and load it; runs in a thread."""
