@@ -26,7 +26,7 @@ from tui.context.workspace_changes import WorkspaceChanges
 from tui.core import facts
 from tui.core.config import Price
 from tui.core.dataclass import dataclass
-from tui.core.formatting import duration, money, plural, tokens
+from tui.core.formatting import duration, money, plural, shortened, tokens
 from tui.core.messages import Usage, string_of
 from tui.core.redaction import mask, mask_values
 from tui.core.retold import retold
@@ -246,7 +246,7 @@ def _cut(title: str) -> str:
     if len(title) <= _CHARS:
         return title
     masked, _ = mask(title)
-    return masked if len(masked) <= _CHARS else f"{masked[: _CHARS - 1]}…"
+    return shortened(masked, _CHARS)
 
 
 def _between(result: FirstFailure) -> str:

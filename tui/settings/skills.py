@@ -21,7 +21,7 @@ from tui.core.claude_names import claude_folder, is_claudes
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import ToolError
 from tui.core.files import read_small
-from tui.core.formatting import plural, size
+from tui.core.formatting import plural, shortened, size
 from tui.core.front_matter import MarkdownFile
 from tui.core.late_pattern import late_pattern
 from tui.core.paths import Folders, shorten
@@ -284,11 +284,9 @@ def _parsed(data: bytes, folder: Path, real: Path, place: _Place) -> InstalledSk
     description = one_line(" - ".join(filter(None, (about, file.text("when_to_use")))))
     if not description:
         return "SKILL.md has no description."
-    if len(description) > DESCRIPTION_MAX:
-        description = f"{description[: DESCRIPTION_MAX - 1]}…"
     return InstalledSkill(
         name,
-        description,
+        shortened(description, DESCRIPTION_MAX),
         real.parent,
         real,
         place.shown,

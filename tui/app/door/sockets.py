@@ -161,10 +161,11 @@ def _sweep(place: int) -> None:
         with suppress(OSError):
             about = os.stat(name, dir_fd=place, follow_symlinks=False)
             if stat.S_ISSOCK(about.st_mode) and time.time() - about.st_mtime > _OLD_S:
-                _remove_dead(place, name)
+                remove_dead(place, name)
 
 
-def _remove_dead(place: int, name: str) -> None:
+def remove_dead(place: int, name: str) -> None:
+    """Remove a socket in an open folder if nothing listens on it any more."""
     with socket.socket(socket.AF_UNIX) as tried:
         tried.setblocking(False)
         try:

@@ -25,7 +25,7 @@ from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import words as class_in_words
 from tui.core.fact_words import goal_progress
 from tui.core.facts import GoalChanged
-from tui.core.formatting import moment_of, money, plural
+from tui.core.formatting import moment_of, money, plural, shortened
 from tui.core.messages import Block, blocks_of, list_of, object_of, string_of, text_of, tool_calls
 from tui.core.redaction import mask
 from tui.core.retold import retold, retold_lines
@@ -636,11 +636,9 @@ def _first_words(record: Record) -> str:
 
 
 def _quoted(text: str) -> str:
-    line = mask(one_line(text))[0]
-    cut = line if len(line) <= _QUOTED else f"{line[: _QUOTED - 1]}…"
+    cut = shortened(mask(one_line(text))[0], _QUOTED)
     return f'"{cut}"' if cut else ""
 
 
 def _cut(text: str) -> str:
-    line = mask(one_line(text))[0]
-    return line if len(line) <= _QUOTED * 2 else f"{line[: _QUOTED * 2 - 1]}…"
+    return shortened(mask(one_line(text))[0], _QUOTED * 2)
