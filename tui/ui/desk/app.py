@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -15,12 +12,9 @@ from textual.screen import Screen
 from tui.app import launch_config
 from tui.app.door.lines import Hello
 from tui.app.options.arguments import Options
-from tui.app.services import LiveSettings
 from tui.core.clock import Clock
 from tui.core.config import Config
-from tui.core.keymap import keymap_of
 from tui.core.paths import Folders
-from tui.core.plain_detection import need_terminal
 from tui.core.standard_output import print_text
 from tui.desk.host import DeskHost, DeskRow
 from tui.desk.hosts import hosts_of
@@ -31,14 +25,11 @@ from tui.ui.desk.desk_screen import DeskScreen
 from tui.ui.desk.desk_signals import DeskSignals
 from tui.ui.desk.places import TakeOver, over_desk
 from tui.ui.desk.session_screen import SessionScreen
-from tui.ui.notifications import notifier, write
-from tui.ui.terminal import SEND_AGAIN_S, TerminalStatus
+from tui.ui.desk.watching_app import QUIT_WITHIN_S, WatchingApp, take_terminal
 from tui.ui.toolkit import themes
-from tui.ui.toolkit.base_app import BaseScreen, ThemedApp, draw_in_utf8, note_for
-from tui.ui.toolkit.key_sequencer import DoublePress
-from tui.ui.widgets.keys import APP_KEYS, DESK_KEYS, HELP, HERE, bindings
+from tui.ui.toolkit.base_app import BaseScreen, note_for
+from tui.ui.widgets.keys import APP_KEYS, DESK_KEYS, HELP, HERE
 
-QUIT_WITHIN_S: Final = 2.0
 _ONLY_THE_CHAT: Final = "Only a session's own screen has this."
 
 
@@ -50,15 +41,11 @@ class SessionOpener(Protocol):
     ) -> Screen[Any]: ...
 
 
-class DeskApp(ThemedApp):
+class DeskApp(WatchingApp):
     """Shows the sessions of `hosts`, which it closes at the end. `folder` is where a new session
     begins by default; `opener` makes the screen of one session."""
 
-    TITLE = "holdfast"
-    taken: Hello | None = None
-    """Who had the session that the person wants to continue in this terminal."""
     CSS_PATH = ["../app.tcss", "../screens/chat.tcss", "desk.tcss"]  # noqa: RUF012
-    BINDINGS = bindings(APP_KEYS)  # pyright: ignore[reportAssignmentType]
     current: SessionKey | None = None
 
     def __init__(
@@ -72,31 +59,17 @@ class DeskApp(ThemedApp):
         theme: str = themes.DEFAULT_DARK,
         clock: Clock | None = None,
     ) -> None:
-        super().__init__(clock=clock)
-        config = config or Config()
+        super().__init__(config or Config(), theme, clock)
         self._hosts, self._home, self._make_screen = hosts, home, opener
-        self.terminal = TerminalStatus(partial(write, self), config.terminal)
-        caller = notifier(self, self.clock, self.terminal.notification, LiveSettings(config))
-        self._quit = DoublePress(self.clock, QUIT_WITHIN_S)
-        self._signals = DeskSignals(self.terminal, caller)
+        self._signals = DeskSignals(self.terminal, self.notifier)
         self.desk = DeskScreen(hosts, self, self.clock, folder=folder)
         self.desk.awaited = True
-        self.guess_theme(theme)
 
     def get_default_screen(self) -> Screen[Any]:
         return self.desk
 
-    def on_mount(self) -> None:
-        self.heed_ends(self._signal_came)
-        self.use_terminal(self.terminal)
-        self.set_interval(SEND_AGAIN_S, self.terminal.say_again)
-
     async def on_unmount(self) -> None:
         await asyncio.gather(*(host.close() for host in self._hosts), return_exceptions=True)
-
-    def resumed(self) -> None:
-        super().resumed()
-        self.terminal.resume()
 
     # What the desk asks
 
@@ -180,17 +153,13 @@ class DeskApp(ThemedApp):
 
     async def action_quit_if_again(self, key: str) -> None:
         """Quit at the second press; all sessions run on."""
-        if self._quit.asked():
+        if self.quit_press.asked():
             await self.action_quit()
         else:
             note_for(self.screen, QUIT_WITHIN_S, f"Press {key} again to leave the desk.")
 
     async def action_quit(self) -> None:
         self.exit()
-
-    def _signal_came(self, number: int) -> None:
-        """Leave after a signal, or because the terminal has gone (`number` is 0)."""
-        self.exit(return_code=128 + (number or signal.SIGHUP))
 
 
 def open_desk(options: Options) -> int:
@@ -200,11 +169,8 @@ def open_desk(options: Options) -> int:
         UsageError: If there is no terminal, or a host's name can't be one.
         ConfigError: If the settings can't be read.
     """
-    need_terminal("The desk needs a terminal.")
+    take_terminal("The desk needs a terminal.")
     launch = launch_config.prepare(options)
-    if not sys.stderr.isatty():
-        sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one still gets the log
-    draw_in_utf8()
     app = DeskApp(
         hosts_of(launch.folders, options.opening.hosts),
         folder=launch.workspace.root,
@@ -212,7 +178,6 @@ def open_desk(options: Options) -> int:
         config=launch.config,
         theme=options.screen.theme or launch.config.theme,
     )
-    app.use_keys(keymap_of(launch.config.keys))
     code = app.run_to_end()
     if app.takeover.gone:
         return code  # nobody is there to read it
