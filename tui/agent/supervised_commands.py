@@ -110,7 +110,7 @@ def _swept(outputs: OutputStore, now: datetime, stop: threading.Event) -> int:
 
 @dataclass(slots=True)
 class SupervisedCommands:
-    """Those of one agent's session."""
+    """The commands of one agent's session that outlive the program."""
 
     ctx: AgentContext
     _own: Path = field(default_factory=lambda: Path(gettempdir()) / f"holdfast-{token_hex(8)}")

@@ -110,7 +110,7 @@ def with_limits(wish: RepeatWish, limits: EverySettings) -> RepeatWish:
 
 
 def limits_of(wish: RepeatWish, *, priced: bool = True) -> str:
-    """When a repetition ends, in words; `priced`: its cost is known."""
+    """The limits of a repetition in words; `priced`: its cost is known."""
     runs = [] if wish.runs is None else [plural(wish.runs, "run")]
     usd = [money(wish.usd)] if wish.usd and priced else []
     time = [] if wish.seconds is None else [wait_time(wish.seconds)]

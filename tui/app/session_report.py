@@ -71,7 +71,7 @@ def models(all_turns: Iterable[Turn]) -> list[str]:
 
 
 def cost(records: Sequence[Record], branch: Sequence[Record], prices: Mapping[str, Price]) -> str:
-    """What a session cost, and what its branch did where there are others."""
+    """Say what a session cost, and what its branch did where there are others."""
     whole = session_cost(records, prices).session
     here = whole if len(records) == len(branch) else session_cost(branch, prices).session
     uncounted = any(

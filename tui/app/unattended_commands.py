@@ -93,7 +93,7 @@ async def _end(one: UnattendedCommand, clock: Clock) -> bool:
 
 
 def _in_place(place: Path) -> list[UnattendedCommand]:
-    """Those of one session, unless somebody has it open."""
+    """The commands of one session, unless somebody has it open."""
     commands: list[UnattendedCommand] = []
     for folder in command_folders(place):
         call = note(folder, CALL)

@@ -157,7 +157,7 @@ def _makers(report: BisectReport, prices: Mapping[str, Price]) -> list[_Made]:
 
 
 def _unsure(report: BisectReport) -> list[int]:
-    """Those of the two states that were found in which runs of the command disagree."""
+    """The one or two states found in which runs of the command disagree."""
     result = report.result
     if not isinstance(result, FirstFailure):
         return []
@@ -437,7 +437,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _next_commands(options: Options, made: Sequence[_Made]) -> Iterator[tuple[str, str]]:
-    """What one may do about the call that was found, each with its command."""
+    """Offer what can be done about the call that was found, each with its command."""
     if len(made) != 1 or made[0].origin is None:
         return
     id_, origin = made[0].state.session.header.id, made[0].origin

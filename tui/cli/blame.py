@@ -190,7 +190,7 @@ def _cut(text: str) -> str:
 
 
 def _commands(step: RecordedStep) -> list[tuple[str, str]]:
-    """How to go to a step's session, and to begin again from before its prompt."""
+    """The commands that open a step's session, and that begin again from before its prompt."""
     ways = (("go there:", open_command(step)), ("from before:", fork_command(step)))
     return [(what, command) for what, command in ways if command]
 

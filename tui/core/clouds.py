@@ -252,7 +252,7 @@ def _aws_region(settings: ProviderSettings, env: Mapping[str, str]) -> str:
 
 
 def _identity(cloud: Cloud, settings: ProviderSettings, env: Mapping[str, str]) -> str:
-    """What signs the requests, by the order in which the SDK looks for it."""
+    """Name the identity that signs the requests, by the order in which the SDK looks for it."""
     match cloud.kind:
         case "bedrock":
             if settings.profile:

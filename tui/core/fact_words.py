@@ -463,7 +463,7 @@ def _goal(fact: facts.GoalChanged) -> Sentence:
 
 
 def _more(fact: facts.GoalChanged) -> str:
-    """What to give more of to a goal that reached a limit."""
+    """Name what a goal that reached a limit needs more of."""
     option = _option(fact).strip().partition(" ")[0]
     return {"--usd": " with more money", "--for": " with more time", "": ""}.get(
         option, " with more rounds"

@@ -64,7 +64,7 @@ class WatchedConversation(Protocol):
 
 
 class StatusFollower(Protocol):
-    """Whoever keeps the status of a session elsewhere."""
+    """Keeps the status of a session elsewhere."""
 
     def status_changed(self) -> None: ...
 

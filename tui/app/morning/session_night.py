@@ -78,8 +78,8 @@ _OUTCOMES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class LiveSession:
-    """What is known of a session besides its file. `running`: a program has it open; `state` is
-    that of its process in the background, in words; `asks` is what that waits for."""
+    """Facts about a session that its file doesn't hold. `running`: a program has it open; `state`
+    is that of its process in the background, in words; `asks` is what that waits for."""
 
     running: bool = False
     state: str = ""
@@ -90,7 +90,8 @@ class LiveSession:
 
 @dataclass(frozen=True, slots=True)
 class NightScope:
-    """By what a session is judged. `copied` are records that another session has, too."""
+    """The rules by which a session is judged. `copied` are records that another session has,
+    too."""
 
     span: NightSpan
     now: datetime
@@ -318,7 +319,7 @@ class _Work:
         return {one.id for one in every if object_of(one.data.get("details")).get("job")}
 
     def failed(self) -> Iterator[NightFinding]:
-        """What was last tried without success, unless it is a check that has a verdict."""
+        """The last call without success, unless it is a check that has a verdict."""
         last: dict[str, tuple[Record, str, bool]] = {}
         judged = {step.record for step in self.timeline.steps if step.verdict}
         for record in self.branch:
@@ -344,7 +345,7 @@ class _Work:
                 )
 
     def _tried(self, record: Record) -> tuple[str, str] | None:
-        """What a call with effects was about, and its title; None for any other. A check goes by
+        """The subject of a call with effects, and its title; None for any other. A check goes by
         its name."""
         call_id = string_of(record.data.get("call_id"))
         name = string_of(record.data.get("name"))

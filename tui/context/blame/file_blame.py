@@ -268,7 +268,7 @@ class _Asking:
         return self._blame(state.origins, lines)
 
     def _seen(self, place: _Place) -> float:
-        """When the last checkpoint was taken that would hold the file: git has it, at least."""
+        """The time of the last checkpoint that would hold the file: git has it, at least."""
         if not self._committed_name and self._unseen_move is None:
             return 0.0
         return max((view.history.last for view, _ in place.views), default=0.0)

@@ -92,7 +92,7 @@ def new_problems(before: Iterable[Problem], after: Sequence[Problem]) -> list[Pr
 def _unmatched(
     these: Sequence[Problem], others: Sequence[Problem], alike: Callable[[Problem], object]
 ) -> list[Problem]:
-    """Those that have no partner among the others."""
+    """The problems that have no partner among the others."""
     partners = Counter(map(alike, others))
     left: list[Problem] = []
     for one in these:
