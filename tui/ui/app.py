@@ -26,7 +26,8 @@ from tui.ui.screens.footer import MODES
 from tui.ui.start import early_keys
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.answer_guard import SEND_AGAIN, USELESS_S, writes
-from tui.ui.toolkit.base_app import BaseScreen, ThemedApp, TooSmall, note_for, uncovered
+from tui.ui.toolkit.base_app import ThemedApp
+from tui.ui.toolkit.base_screen import BaseScreen, TooSmall, note_for, uncovered
 from tui.ui.toolkit.familiar_keys import INSTEAD
 from tui.ui.toolkit.key_parser import AltKey, DoubtfulKey, typed
 from tui.ui.toolkit.key_sequencer import CommandLine, DoublePress, Pressed

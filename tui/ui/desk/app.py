@@ -27,7 +27,7 @@ from tui.ui.desk.places import TakeOver, over_desk
 from tui.ui.desk.session_screen import SessionScreen
 from tui.ui.desk.watching_app import QUIT_WITHIN_S, WatchingApp, take_terminal
 from tui.ui.toolkit import themes
-from tui.ui.toolkit.base_app import BaseScreen, note_for
+from tui.ui.toolkit.base_screen import BaseScreen, note_for
 from tui.ui.widgets.keys import APP_KEYS, DESK_KEYS, HELP, HERE
 
 _ONLY_THE_CHAT: Final = "Only a session's own screen has this."
