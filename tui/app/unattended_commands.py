@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from tui.agent.supervised_commands import ends_in
 from tui.core.clock import Clock
-from tui.core.command_ends import END_UNKNOWN
 from tui.core.dataclass import asdict, dataclass
 from tui.core.errors import SessionError
+from tui.core.facts.work import END_UNKNOWN
 from tui.core.formatting import shortened
 from tui.core.messages import string_of
 from tui.core.paths import Folders

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, assert_never, cast
 
 from tui.core import facts
-from tui.core.command_ends import END_UNKNOWN
 from tui.core.dataclass import dataclass
 from tui.core.errors import words as class_in_words
 from tui.core.facts import INTERRUPTION, Fact, Told
+from tui.core.facts.work import END_UNKNOWN
 from tui.core.formatting import (
     duration,
     local,
