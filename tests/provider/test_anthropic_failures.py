@@ -22,7 +22,6 @@ from tui.provider.anthropic.classify import RequestAttempt, classify
 from tui.provider.base import Request
 
 _PAGE = "<!doctype html><html><title>Log in</title></html>"
-_ERROR_EVENT = {"type": "error", "error": {"type": "x", "message": "m"}}
 
 
 async def _failure(provider: AnthropicProvider) -> ProviderError:
