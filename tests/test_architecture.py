@@ -4,8 +4,10 @@ import-linter checks their direction."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -21,13 +23,26 @@ import pytest
 DOORS: Final = Path(__file__).with_name("doors.toml")
 GROUND: Final = "core"
 """The room that all others stand on: each of its modules may be imported."""
+_BY_NAME: Final = re.compile(r"""import_module\(\s*["'](tui\.[\w.]+)["']""")
 
 
 @cache
 def imports() -> dict[str, set[str]]:
-    """The modules that each module of the program imports, also in functions and for types."""
+    """The modules that each module of the program imports, also in functions, for types, and by
+    `import_module` with their name. Not those that a table names, as that of slash commands does.
+    """
     graph = grimp.build_graph("tui", cache_dir=None)
-    return {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    return {
+        module: graph.find_modules_directly_imported_by(module) | _imported_by_name(module)
+        for module in graph.modules
+    }
+
+
+def _imported_by_name(module: str) -> set[str]:
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:  # a folder without code
+        return set()
+    return set(_BY_NAME.findall(Path(spec.origin).read_text(encoding="utf-8")))
 
 
 def _place(module: str) -> tuple[str, str]:

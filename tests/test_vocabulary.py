@@ -1,4 +1,5 @@
-"""Names and comments of tui/: standard terms, one class a name, reasons instead of pointers."""
+"""Names and comments of tui/: standard terms, one class a name, docstrings that say what a thing
+does, reasons instead of pointers."""
 
 from __future__ import annotations
 
@@ -30,6 +31,14 @@ PROMISED = frozenset({
 })
 # fmt: on
 """Standard terms that hold one of the words; the actions are Textual's."""
+
+# fmt: off
+INDIRECT = frozenset({
+    "What", "Whatever", "Whether", "Of", "By", "How", "Who", "Whoever", "Whose", "Where", "When",
+    "Which", "While", "Those", "That",
+})
+# fmt: on
+"""What no docstring begins with: it says what the thing is or does, not what one may ask of it."""
 
 POINTER = re.compile(r"\b(?:[A-Z]\d{1,3}|decisions? \d+)\b")
 NO_POINTERS = re.compile(r"\bC0 and C1\b|U\+\w+|noqa: [A-Z0-9, ]+|\bF(?:1[0-2]|[1-9])\b")
@@ -90,6 +99,19 @@ def test_modules_classes_and_functions_have_standard_names(room: str) -> None:
         if name not in PROMISED and _words(name) & WORDS
     ]
     assert not odd, "a name says what the value is, see WORDS"
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_docstring_says_first_what_the_thing_is_or_does(room: str) -> None:
+    found = [
+        f"{path.relative_to(TUI)}: {words[0]} …"
+        for path in _sources(room)
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and (words := (ast.get_docstring(node, clean=False) or "").split(maxsplit=1))
+        and words[0] in INDIRECT
+    ]
+    assert not found, "name the thing, or begin with a verb"
 
 
 @pytest.mark.parametrize("room", ROOMS)

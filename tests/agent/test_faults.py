@@ -8,26 +8,16 @@ import pytest
 
 from tests.support.agents import Yes, make_agent
 from tests.support.clock import FakeClock
-from tests.support.faults import PROMPT, Cell, WithSummaries, cases, check_cell, script_of
+from tests.support.faults import PROMPT, Cell, WithSummaries, cases, check_cell, earlier, script_of
 from tui.agent.prompts import parse
 from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Retry
 from tui.core.facts import Fact
-from tui.core.messages import text_block
 from tui.core.paths import folders
 from tui.provider.practice.provider import PracticeModel
 from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
-
-LONG = "We talked about the garden, and about what is to be planted where. " * 40
-
-
-def earlier(session: Session) -> None:
-    """So much of a conversation that there is something to make smaller."""
-    for number in range(6):
-        session.append("user", content=[text_block(f"{number}: {LONG}")], text=f"{number}: {LONG}")
-        session.append("assistant", content=[text_block(LONG)], model="practice", usage={})
 
 
 @pytest.mark.parametrize("cell", cases(), ids=str)

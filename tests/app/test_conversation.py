@@ -21,7 +21,7 @@ from tui.agent.interrupted_work import InterruptedWork
 from tui.agent.plans import ApprovedPlan
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import Question, SetupQuestion, YesNoQuestion
-from tui.app.frontend import Kind, Level, TurnResult
+from tui.app.frontend import Kind, Level, Submitted, TurnResult
 from tui.app.open_session import open_first, switch_session
 from tui.app.reports import Report
 from tui.app.router import route
@@ -55,6 +55,8 @@ class Recorder:
         self.prompt_text = (
             text if replace or not self.prompt_text else f"{text}\n{self.prompt_text}"
         )
+
+    async def take_line(self, text: str) -> Submitted | None: ...
 
     def say(self, text: str, level: Level = "info", *, hint: str = "") -> None:
         self.said.append(text)

@@ -15,7 +15,6 @@ from tui.app.start_rows import ROWS, StartRow, start_rows
 from tui.core.paths import folders
 from tui.session.records import Header, Record
 
-TESTS = "Run the tests and fix failures"
 CALL = {"type": "tool_use", "id": "c1", "name": "run_command", "input": {"command": "pytest -q"}}
 
 

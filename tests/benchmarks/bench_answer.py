@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.benchmarks.pace import slowness
+from tests.benchmarks.process_cost import cpu_s
 from tests.benchmarks.streamed import essay, playing
 from tests.support.clock import PATIENCE_S
 from tests.support.terminal import HOLDFAST, Terminal
@@ -32,7 +33,6 @@ _IDLE_S = 2.0
 """Before an answer, in which what is left to load is loaded."""
 _AFTER_S = 0.5
 """After an answer, in which what it leaves to do is done."""
-_TICK = os.sysconf("SC_CLK_TCK")
 
 
 class _Cost(NamedTuple):
@@ -93,25 +93,14 @@ def _measured() -> list[_Cost]:
 def _cost(screen: Terminal, end: str, over: str) -> _Cost:
     """From Enter until the end of the answer is on the screen, or until the turn is over."""
     screen.type("go")
-    _rest(screen, _IDLE_S)
+    screen.listen(_IDLE_S)
     screen.forget()
-    used, started = _cpu_s(screen.process.pid), time.perf_counter()
+    used, started = cpu_s(screen.process.pid), time.perf_counter()
     screen.type("\r")
     while end not in screen.text:
         assert time.perf_counter() - started < PATIENCE_S, f"no end: …{screen.text[-2000:]}"
         screen.read(0.01)
     seconds = time.perf_counter() - started
     screen.wait_for(over, "saved")
-    _rest(screen, _AFTER_S)
-    return _Cost(seconds, _cpu_s(screen.process.pid) - used)
-
-
-def _rest(screen: Terminal, seconds: float) -> None:
-    until = time.monotonic() + seconds
-    while (left := until - time.monotonic()) > 0:
-        screen.read(left)
-
-
-def _cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICK
+    screen.listen(_AFTER_S)
+    return _Cost(seconds, cpu_s(screen.process.pid) - used)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from tests.benchmarks.process_cost import cpu_s
 from tests.benchmarks.streamed import essay, playing
 from tests.support.terminal import HOLDFAST, Terminal
 
@@ -139,14 +140,16 @@ def _cost(feature: Feature) -> _Cost:
         prompt = _answered(screen, "first answer")
         _answered(screen, "second answer")
         command = min(_answered(screen, f"{name} answer") for name in ("third", "fourth"))
-        before = _cpu(screen)
+        before = cpu_s(screen.process.pid)
         screen.type("go\r")
         screen.wait_for("answering")
         keys = list[float]()
         for key in KEYS:
             keys.append(screen.echo(key))
             screen.listen(SECONDS / len(KEYS))
-        return _Cost(first_key, prompt, command, statistics.median(keys), _cpu(screen) - before)
+        return _Cost(
+            first_key, prompt, command, statistics.median(keys), cpu_s(screen.process.pid) - before
+        )
 
 
 @contextmanager
@@ -197,8 +200,3 @@ def _answered(screen: Terminal, answer: str) -> float:
     took = time.perf_counter() - began
     screen.listen(0.3)
     return took
-
-
-def _cpu(screen: Terminal) -> float:
-    fields = Path(f"/proc/{screen.process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

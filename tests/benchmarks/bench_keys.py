@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.benchmarks.pace import slowness
+from tests.benchmarks.process_cost import rss_mb
 from tests.benchmarks.streamed import essay, playing, streaming
 from tests.support.terminal import HOLDFAST, Terminal
 
@@ -168,7 +169,7 @@ def _while_it_prints(home: Path) -> list[tuple[str, float, float]]:
             _rest(screen, 0.1)  # what is typed with the same stroke is gone with the prompt
             waits += _latencies(screen, lambda _: "the very end" in screen.text, pause=0.02)
             times.append(time.perf_counter() - started)
-            memory.append(_rss_mb(screen.process.pid))
+            memory.append(rss_mb(screen.process.pid))
             _rest(screen, 0.3)
             _clear(screen)
     seconds = statistics.median(times)
@@ -209,8 +210,3 @@ def _rest(screen: Terminal, seconds: float) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         screen.read(0.01)
-
-
-def _rss_mb(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6

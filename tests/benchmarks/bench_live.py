@@ -26,6 +26,7 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 
 from tests.benchmarks.pace import slowness
+from tests.benchmarks.process_cost import cpu_s, rss_mb
 from tests.benchmarks.streamed import streaming
 from tests.support.shown import Cell
 from tests.support.terminal import HOLDFAST, Terminal
@@ -74,7 +75,6 @@ class Bare(App[None]):
 Bare().run()
 """
 _MOVE, _STYLE = 8, 42
-_TICK = os.sysconf("SC_CLK_TCK")
 
 
 def run() -> list[tuple[str, float, float]]:
@@ -94,19 +94,19 @@ def _measure(url: str, home: Path) -> list[tuple[str, float, float]]:
     with Terminal(HOLDFAST, cwd=work, env=env, columns=120, rows=40) as screen:
         pid = screen.process.pid
         screen.wait_for("Ask for anything")
-        _drain(screen, 3.0)
-        at_rest = _rss_mb(pid)
+        screen.listen(3.0)
+        at_rest = rss_mb(pid)
         _greet(screen)
-        _drain(screen, 3.0)
+        screen.listen(3.0)
         woken = _wake_ups(pid)
         idle = _idle(screen)
         woken = (_wake_ups(pid) - woken) * 60 / IDLE_S
-        memory = _rss_mb(pid)
-        before = _cpu(pid)
+        memory = rss_mb(pid)
+        before = cpu_s(pid)
         screen.forget()
         screen.type("go\r")
         sent, changed = _stream(screen)
-        whole = _cpu(pid)
+        whole = cpu_s(pid)
         streaming = whole - before
     bare_whole, bare_memory = _bare_stream(home, work, env)
     allowed = STREAMED_S * slowness()
@@ -161,21 +161,21 @@ def _with_servers(home: Path, work: Path, env: dict[str, str]) -> tuple[float, d
         for what, command, words in _DIALOGS:
             screen.type(f"{command}\r")
             screen.wait_for(*words)
-            _drain(screen, 3.0)
+            screen.listen(3.0)
             dialogs[what] = _idle(screen)
             screen.type("\x1b")
-            _drain(screen, 0.5)
+            screen.listen(0.5)
         screen.forget()
         screen.type("create file x.txt with hello\r")
         screen.wait_for("1 Yes")
-        _drain(screen, 3.0)
+        screen.listen(3.0)
         return _idle(screen), dialogs
 
 
 def _idle(screen: Terminal) -> float:
     """CPU per cent of a while in which nothing happens."""
     before = _threads_s(screen.process.pid)
-    _drain(screen, IDLE_S)
+    screen.listen(IDLE_S)
     return (_threads_s(screen.process.pid) - before) / IDLE_S * 100
 
 
@@ -192,8 +192,8 @@ def _start(home: Path, work: Path, env: dict[str, str]) -> float:
         env = env | {"ANTHROPIC_BASE_URL": url}
         with Terminal(HOLDFAST, cwd=work, env=env, columns=120, rows=40) as screen:
             _greet(screen)
-            _drain(screen, until - time.monotonic())
-            return _cpu(screen.process.pid)
+            screen.listen(until - time.monotonic())
+            return cpu_s(screen.process.pid)
 
 
 def _bare_start(home: Path, work: Path, env: dict[str, str]) -> float:
@@ -213,7 +213,7 @@ def _bare_stream(home: Path, work: Path, env: dict[str, str]) -> tuple[float, fl
         argv, env = (sys.executable, "-c", _BARE, "rest"), env | {"ANTHROPIC_BASE_URL": url}
         with Terminal(argv, cwd=work, env=env, columns=120, rows=40) as screen:
             screen.wait_for("resting")
-            return _cpu(screen.process.pid), _rss_mb(screen.process.pid)
+            return cpu_s(screen.process.pid), rss_mb(screen.process.pid)
 
 
 def _stream(screen: Terminal) -> tuple[int, int]:
@@ -240,17 +240,6 @@ def _changed(before: Sequence[Cell], after: Sequence[Cell]) -> int:
     return len("".join(char for char, _ in part).encode()) + _MOVE + styles * _STYLE
 
 
-def _drain(screen: Terminal, seconds: float) -> None:
-    until = time.monotonic() + seconds
-    while (left := until - time.monotonic()) > 0:
-        screen.read(left)
-
-
-def _cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / _TICK
-
-
 def _threads_s(pid: int) -> float:
     """CPU seconds of the threads that there are, to the nanosecond."""
     tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
@@ -265,8 +254,3 @@ def _wake_ups(pid: int) -> int:
         for one in threads
     )
     return sum(int(one[1]) for one in found if one)
-
-
-def _rss_mb(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6

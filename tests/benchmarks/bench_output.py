@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.benchmarks.pace import slowness
+from tests.benchmarks.process_cost import cpu_s
 from tests.benchmarks.streamed import playing
 from tests.support.clock import PATIENCE_S
 from tests.support.terminal import HOLDFAST, Terminal
@@ -99,12 +100,12 @@ def _cost(screen: Terminal, posts: Path, answer: str) -> _Cost:
     while posts.stat().st_size == asked:
         assert time.monotonic() < until, "it never asked"
         screen.read(0.001)
-    started, used = time.perf_counter(), _cpu_s(screen.process.pid)
+    started, used = time.perf_counter(), cpu_s(screen.process.pid)
     while answer not in screen.text:
         assert time.monotonic() < until, f"never answered: …{screen.text[-2000:]}"
         screen.read(0.005)
     seconds = time.perf_counter() - started
-    return _Cost(seconds, _cpu_s(screen.process.pid) - used, _peak_mb(screen.process.pid))
+    return _Cost(seconds, cpu_s(screen.process.pid) - used, _peak_mb(screen.process.pid))
 
 
 def _whole(session: Path) -> int:
@@ -117,12 +118,6 @@ def _whole(session: Path) -> int:
         receipt["sha256"] == digest and Path(receipt["path"]).read_bytes() == printed
         for receipt in receipts
     )
-
-
-def _cpu_s(pid: int) -> float:
-    """The processor time of a process, its ended threads included."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _peak_mb(pid: int) -> float:

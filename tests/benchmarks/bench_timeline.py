@@ -13,7 +13,6 @@ import asyncio
 import gc
 import os
 import random
-import resource
 import statistics
 import tempfile
 import time
@@ -23,6 +22,7 @@ from typing import TypeVar
 
 from tests.benchmarks.bench_usage import START, session_records
 from tests.benchmarks.pace import slowness
+from tests.benchmarks.process_cost import cpu_s, own_and_children_s
 from tests.benchmarks.streamed import streaming
 from tests.support.terminal import HOLDFAST, Terminal
 from tests.ui.screens.test_timeline import looking
@@ -40,7 +40,6 @@ FRAME_S, PAGE_S, PAGE_BYTES = 0.016, 6.0, 3_000_000
 TOKENS, PER_SECOND = 1500, 100
 STEPS = 15
 _Made = TypeVar("_Made")
-_TICK = os.sysconf("SC_CLK_TCK")
 
 
 def run() -> list[tuple[str, float, float]]:
@@ -57,9 +56,9 @@ def _measured(messages: int) -> list[tuple[str, float, float]]:
         reading, loaded = _timed(lambda: read(path))
         folding, _ = _timed(lambda: SessionTimeline({}).extend(loaded.branch))
         drawing, stepping = asyncio.run(_drawn(loaded.branch))
-        begun, cpu = time.monotonic(), _own_and_children_s()
+        begun, cpu = time.monotonic(), own_and_children_s()
         page = session_page(read(path), {})
-        wall, paging = time.monotonic() - begun, _own_and_children_s() - cpu
+        wall, paging = time.monotonic() - begun, own_and_children_s() - cpu
         slow = slowness()
         alone, watched = _streamed(Path(folder), watch=False), _streamed(Path(folder), watch=True)
     told = f"{messages:,} messages"
@@ -145,22 +144,11 @@ def _streamed(home: Path, *, watch: bool) -> float:
             if watch:
                 screen.type("\x1b[20~")
                 screen.wait_for("2 prompts")
-            before = _cpu(screen.process.pid)
+            before = cpu_s(screen.process.pid)
             until = time.monotonic() + TOKENS / PER_SECOND
             while (left := until - time.monotonic()) > 0:
                 screen.read(left)
-            return _cpu(screen.process.pid) - before
-
-
-def _cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / _TICK
-
-
-def _own_and_children_s() -> float:
-    """CPU seconds of this process and of those that it has waited for."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+            return cpu_s(screen.process.pid) - before
 
 
 def _timed(work: Callable[[], _Made]) -> tuple[float, _Made]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import argparse
 import random
-import resource
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from tests.benchmarks.process_cost import own_and_children_s
 from tui.context.usage.attribution import attribute
 from tui.context.usage.index import bills_in, rows_in
 from tui.core.clock import timestamp
@@ -62,14 +62,9 @@ def _measured(folder: Path, sessions: int) -> list[tuple[str, float, float]]:
 def _once(work: Callable[[], object]) -> float:
     """The CPU time of it in seconds, that of a second process at work included: what else runs
     doesn't count."""
-    start = _cpu()
+    start = own_and_children_s()
     work()
-    return _cpu() - start
-
-
-def _cpu() -> float:
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    return own_and_children_s() - start
 
 
 def fill(home: Folders, sessions: int, size: int) -> None:

@@ -30,6 +30,7 @@ from typing import NamedTuple
 from tests.benchmarks.bench_open import MESSAGES, long_session
 from tests.benchmarks.loop import stretches
 from tests.benchmarks.pace import slowness
+from tests.benchmarks.process_cost import rss_mb
 from tests.support.clock import PATIENCE_S
 from tests.support.desk_world import home_in
 from tests.support.terminal import HOLDFAST, Terminal
@@ -110,7 +111,7 @@ def _desk_rows(world: World) -> _Rows:
         screen.type("\x1b")
         screen.listen(1)
         waits = [_question(world, screen, number) for number in range(ASKING)]
-        memory = _rss_mb(screen.process.pid)
+        memory = rss_mb(screen.process.pid)
     about = f"{SESSIONS} sessions, {STREAMING} of them streaming"
     over = 100 * (desk + extra) / alone
     shares = (
@@ -314,8 +315,3 @@ def _save(world: World, number: int) -> None:
 def _cpu(pids: Sequence[int]) -> float:
     """CPU seconds of processes so far."""
     return sum(time.clock_gettime((~pid << 3) | _OF_PROCESS) for pid in pids)
-
-
-def _rss_mb(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6

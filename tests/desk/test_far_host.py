@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.clock import ManualClock
 from tests.support.cut_line import CutLine, CutLines
-from tests.support.far_machine import ScriptedHost, ScriptedMachine, question
+from tests.support.far_machine import ScriptedHost, ScriptedMachine, question, until
 from tests.support.watcher import Watcher
 from tui.app.door.lines import GiveAnswer, Hello, SendPrompt
 from tui.core.errors import HoldfastError
@@ -45,14 +45,6 @@ async def _pass(clock: ManualClock, seconds: float) -> None:
         clock.advance(0.5)
 
 
-async def _until(host: FarHost, true: Callable[[], object]) -> None:
-    came = asyncio.Event()
-    host.follow(came.set)
-    while not true():
-        came.clear()
-        await came.wait()
-
-
 async def test_the_rows_of_the_machine_come_with_its_name_and_only_changes_after_that(
     tmp_path: Path,
 ) -> None:
@@ -60,7 +52,7 @@ async def test_the_rows_of_the_machine_come_with_its_name_and_only_changes_after
     for number in range(100):
         machine.session(f"s{number}")
     async with _desk(machine, tmp_path) as (host, lines, _):
-        await _until(host, lambda: len(host.rows) == 100)
+        await until(host, lambda: len(host.rows) == 100)
         assert host.problem == ""
         assert {row.host for row in host.rows} == {"ann@box"}
         before = {row.id: row for row in host.rows}
@@ -69,8 +61,8 @@ async def test_the_rows_of_the_machine_come_with_its_name_and_only_changes_after
         session.row = msgspec.structs.replace(session.row, detail="run_command pytest")
         del machine.sessions["s8"]
         machine.changed()
-        await _until(host, lambda: len(host.rows) == 99)
-        await _until(host, lambda: any(row.detail for row in host.rows))
+        await until(host, lambda: len(host.rows) == 99)
+        await until(host, lambda: any(row.detail for row in host.rows))
         after = {row.id: row for row in host.rows}
         assert after["s7"].detail == "run_command pytest"
         assert all(after[id_] is before[id_] for id_ in after if id_ != "s7")
@@ -84,7 +76,7 @@ async def test_rows_with_questions_come_first(tmp_path: Path) -> None:
     last = machine.session("s299")
     last.row = msgspec.structs.replace(last.row, state="waiting", questions=(question("q"),))
     async with _desk(machine, tmp_path) as (host, _, _):
-        await _until(host, lambda: host.rows)
+        await until(host, lambda: host.rows)
         assert next(row.id for row in host.rows) == "s299"
 
 
@@ -166,7 +158,7 @@ async def test_a_session_is_started_and_dismissed_there(tmp_path: Path) -> None:
             await host.start("/home/ann", "")
         assert refused.value.hint == "Type a prompt."
         await host.dismiss("new1")
-        await _until(host, lambda: host.rows)
+        await until(host, lambda: host.rows)
         await machine.dismissal.wait()
         assert machine.dismissed == ["new1"]
 
@@ -186,9 +178,9 @@ async def test_a_cut_keeps_the_rows_says_why_and_ends_the_channels(tmp_path: Pat
     async with _desk(machine, tmp_path, retries=False) as (host, lines, clock):
         channel = await host.open("abc")
         assert isinstance(await channel.receive(), Hello)
-        await _until(host, lambda: host.rows)
+        await until(host, lambda: host.rows)
         lines.lines[0].cut()
-        await _until(host, lambda: host.problem)
+        await until(host, lambda: host.problem)
         assert host.problem == "The line to ann@box is cut: it ended."
         assert [row.id for row in host.rows] == ["abc"]
         while await channel.receive() is not None:
@@ -199,7 +191,7 @@ async def test_a_cut_keeps_the_rows_says_why_and_ends_the_channels(tmp_path: Pat
         machine.session("def")
         del machine.sessions["abc"]
         await _pass(clock, 1)
-        await _until(host, lambda: [row.id for row in host.rows] == ["def"])
+        await until(host, lambda: [row.id for row in host.rows] == ["def"])
         assert host.problem == ""
 
 
@@ -243,7 +235,7 @@ async def test_a_fault_is_a_problem_that_is_named_and_another_try(tmp_path: Path
     host = FarHost("box", dial=dial, clock=clock)
     host.follow(lambda: problems.append(host.problem))
     await _pass(clock, 1)
-    await _until(host, lambda: host.rows)
+    await until(host, lambda: host.rows)
     assert problems[0] == (
         "The line to box is cut: something went wrong (RuntimeError); the log file has details."
     )
@@ -260,9 +252,9 @@ async def test_a_follower_that_fails_ends_nothing(tmp_path: Path) -> None:
 
     async with _desk(machine, tmp_path, retries=False) as (host, _, _):
         host.follow(fail)
-        await _until(host, lambda: host.rows)
+        await until(host, lambda: host.rows)
         machine.session("def")
-        await _until(host, lambda: len(host.rows) == 2)
+        await until(host, lambda: len(host.rows) == 2)
         assert host.problem == ""
 
 
@@ -278,11 +270,11 @@ async def test_a_fault_on_the_other_machine_cuts_the_line(
 
     monkeypatch.setattr(ScriptedHost, "dismiss", fail)
     async with _desk(machine, tmp_path) as (host, lines, _):
-        await _until(host, lambda: host.rows)
+        await until(host, lambda: host.rows)
         await host.dismiss("abc")
-        await _until(host, lambda: host.problem)
+        await until(host, lambda: host.problem)
         assert host.problem == "The line to ann@box is cut: it ended."
-        await _until(host, lambda: not host.problem)
+        await until(host, lambda: not host.problem)
         assert len(lines.lines) == 2
 
 
@@ -292,14 +284,14 @@ async def test_silence_cuts_the_line_and_so_does_sleep(tmp_path: Path) -> None:
     async with _desk(machine, tmp_path) as (host, lines, clock):
         problems: list[str] = []
         host.follow(lambda: problems.append(host.problem))
-        await _until(host, lambda: host.rows)
+        await until(host, lambda: host.rows)
         lines.lines[0].open.clear()
         await _pass(clock, 20)
-        await _until(host, lambda: len(lines.lines) == 2 and not host.problem)
+        await until(host, lambda: len(lines.lines) == 2 and not host.problem)
         assert "The line to ann@box is cut: nothing came for 15 seconds." in problems
         await _pass(clock, 1)
         clock.advance(3600)
-        await _until(host, lambda: len(lines.lines) == 3 and not host.problem)
+        await until(host, lambda: len(lines.lines) == 3 and not host.problem)
         assert problems[-2:] == ["The line to ann@box is cut: this machine slept.", ""]
 
 
@@ -307,7 +299,7 @@ async def test_heartbeats_keep_an_idle_line(tmp_path: Path) -> None:
     machine = ScriptedMachine()
     machine.session("abc")
     async with _desk(machine, tmp_path, retries=False) as (host, lines, clock):
-        await _until(host, lambda: host.rows)
+        await until(host, lambda: host.rows)
         await _pass(clock, 100)
         assert host.problem == ""
         assert len(lines.lines) == 1
@@ -316,7 +308,7 @@ async def test_heartbeats_keep_an_idle_line(tmp_path: Path) -> None:
 async def test_a_start_whose_outcome_is_cut_off_says_that_it_may_have_been(tmp_path: Path) -> None:
     machine = ScriptedMachine()
     async with _desk(machine, tmp_path, retries=False) as (host, lines, _):
-        await _until(host, lambda: not host.problem)
+        await until(host, lambda: not host.problem)
         lines.lines[0].limit = lines.lines[0].passed + 150
         with pytest.raises(HoldfastError, match="may have been started"):
             await host.start("/tmp", "x" * 100_000)
@@ -327,7 +319,7 @@ async def test_ids_that_could_be_words_of_a_command_are_not_listed(tmp_path: Pat
     for id_ in ("-rf", "a b", "a;b", "$(x)", "ok-1"):
         machine.session(id_)
     async with _desk(machine, tmp_path) as (host, _, _):
-        await _until(host, lambda: host.rows)
+        await until(host, lambda: host.rows)
         assert [row.id for row in host.rows] == ["ok-1"]
 
 

@@ -9,7 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from subprocess import PIPE
 import pytest
 
 from tests.support.clock import PATIENCE_S
+from tests.support.far_machine import until
 from tests.support.watcher import Watcher
 from tui.app.door.lines import GiveAnswer, Hello
 from tui.desk.far_host import FarHost
@@ -37,21 +38,13 @@ async def _desk(words: list[str]) -> AsyncGenerator[FarHost]:
         await host.close()
 
 
-async def _until(host: FarHost, true: Callable[[], object]) -> None:
-    came = asyncio.Event()
-    host.follow(came.set)
-    while not true():
-        came.clear()
-        await came.wait()
-
-
 def _failed(host: FarHost) -> bool:
     return bool(host.problem) and not host.problem.startswith("Connecting")
 
 
 async def test_a_process_serves_answers_and_ends_with_its_input(tmp_path: Path) -> None:
     async with _desk([*_MACHINE, str(tmp_path)]) as host:
-        await _until(host, lambda: host.rows)
+        await until(host, lambda: host.rows)
         assert host.greeting is not None
         assert host.greeting.home == str(tmp_path)
         watcher = Watcher(host, "abc123")
@@ -67,7 +60,7 @@ async def test_a_process_serves_answers_and_ends_with_its_input(tmp_path: Path) 
 async def test_what_a_shell_prints_before_is_skipped(tmp_path: Path, noise: str) -> None:
     words = ["sh", "-c", f'{noise}; echo complaint >&2; exec {shlex.join(_MACHINE)} "$0"']
     async with _desk([*words, str(tmp_path)]) as host:
-        await _until(host, lambda: host.rows)
+        await until(host, lambda: host.rows)
         assert host.problem == ""
 
 
@@ -89,13 +82,13 @@ def test_it_ends_in_order_when_nobody_reads_any_more(tmp_path: Path) -> None:
 
 async def test_a_killed_process_is_noticed_and_started_again(tmp_path: Path) -> None:
     async with _desk([*_MACHINE, str(tmp_path)]) as host:
-        await _until(host, lambda: host.rows)
+        await until(host, lambda: host.rows)
         assert host.greeting is not None
         first = host.greeting.pid
         os.kill(first, signal.SIGKILL)
-        await _until(host, lambda: host.problem)
+        await until(host, lambda: host.problem)
         assert host.problem == "The line to box is cut: it ended."
-        await _until(host, lambda: not host.problem)
+        await until(host, lambda: not host.problem)
         assert host.greeting.pid != first
         with pytest.raises(ProcessLookupError):
             os.kill(first, 0)
@@ -106,11 +99,11 @@ async def test_a_killed_process_is_noticed_and_started_again(tmp_path: Path) -> 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 async def test_a_signal_ends_it_in_order(tmp_path: Path, name: str) -> None:
     async with _desk([*_MACHINE, str(tmp_path)]) as host:
-        await _until(host, lambda: host.rows)
+        await until(host, lambda: host.rows)
         assert host.greeting is not None
         os.kill(host.greeting.pid, signal.Signals[name])
-        await _until(host, lambda: host.problem)
-        await _until(host, lambda: not host.problem)
+        await until(host, lambda: host.problem)
+        await until(host, lambda: not host.problem)
         assert (tmp_path / "ended").exists()
 
 
@@ -138,11 +131,11 @@ async def test_a_signal_ends_it_in_order(tmp_path: Path, name: str) -> None:
 )
 async def test_why_a_machine_can_not_be_reached_is_said(script: str, problem: str) -> None:
     async with _desk(["sh", "-c", script]) as host:
-        await _until(host, lambda: _failed(host))
+        await until(host, lambda: _failed(host))
         assert problem in host.problem
 
 
 async def test_a_missing_ssh_is_said() -> None:
     async with _desk(["/nowhere/ssh"]) as host:
-        await _until(host, lambda: _failed(host))
+        await until(host, lambda: _failed(host))
         assert host.problem == ("ssh can't be started on this machine: No such file or directory.")

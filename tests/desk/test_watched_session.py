@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.clock import FakeClock, ManualClock
-from tests.support.desk import FakeChannel, FakeHost
-from tests.support.world import record
+from tests.support.desk import FakeChannel, FakeHost, prompt
 from tui.app.door.lines import (
     AskedLine,
     Ended,
@@ -88,18 +87,6 @@ class NotingView:
 
     def ended(self, line: Ended) -> None:
         self.log.append(f"ended {line.state}")
-
-
-def line(type_: str, number: int, **data: Any) -> str:
-    """A line of a session's file; each record follows the one before."""
-    made = record(type_, number, **data)
-    parent = f"r{number - 1}" if number > 1 else None
-    head = {"type": type_, "id": f"r{number}", "parent": parent, "time": made.time}
-    return json.dumps(head | data)
-
-
-def prompt(number: int, text: str) -> str:
-    return line("user", number, text=text, content=[{"type": "text", "text": text}])
 
 
 @asynccontextmanager

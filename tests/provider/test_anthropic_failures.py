@@ -21,7 +21,6 @@ from tui.provider.anthropic import AnthropicProvider
 from tui.provider.anthropic.classify import RequestAttempt, classify
 
 _PAGE = "<!doctype html><html><title>Log in</title></html>"
-_ERROR_EVENT = {"type": "error", "error": {"type": "x", "message": "m"}}
 
 
 async def _failure(provider: AnthropicProvider) -> ProviderError:

@@ -41,7 +41,7 @@ class Told:
         return self.add("assistant", asked, content=[], model="claude-sonnet-5-5", usage=usage)
 
 
-def told(minutes_back: int = 0) -> Told:
+def told() -> Told:
     """A session that was rewound twice: p1 p2 p3, p1 q2, q2 again, and back on the first."""
     made = Told()
     one = made.turn("p1", None, dollars=1)

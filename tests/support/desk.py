@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from tests.support.world import record
 from tui.app.door.lines import FromOwner, LineError, ToOwner
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
@@ -126,3 +128,15 @@ class FakeHost:
     def _changed(self) -> None:
         for changed in self._followers:
             changed()
+
+
+def line(type_: str, number: int, **data: Any) -> str:
+    """A line of a session's file; each record follows the one before."""
+    made = record(type_, number, **data)
+    parent = f"r{number - 1}" if number > 1 else None
+    head = {"type": type_, "id": f"r{number}", "parent": parent, "time": made.time}
+    return json.dumps(head | data)
+
+
+def prompt(number: int, text: str) -> str:
+    return line("user", number, text=text, content=[{"type": "text", "text": text}])

@@ -29,6 +29,7 @@ from time import monotonic
 from typing import Any, Final, TypeAlias
 
 from tests.support.agents import events_of, make_agent
+from tests.support.folder_picture import picture
 from tests.support.provider import ScriptedProvider, call, say
 from tests.tools.folder import Folder
 from tui.context import project_files
@@ -91,17 +92,6 @@ _LINES: Final = (
     "head -n 3 deep/config", "cd deep && cat config", "git diff --no-index file.txt deep/config",
 )  # fmt: skip
 """Commands that only read: nobody is asked about them."""
-
-
-def picture(folder: Path) -> dict[str, str]:
-    """All names below a folder, with kind, mode and content."""
-    seen: dict[str, str] = {}
-    for path in sorted(folder.rglob("*")):
-        mode = oct(path.lstat().st_mode)
-        content = path.read_bytes().hex() if path.is_file() and not path.is_symlink() else ""
-        link = str(path.readlink()) if path.is_symlink() else ""
-        seen[str(path.relative_to(folder))] = f"{mode} {link} {content}"
-    return seen
 
 
 def picture_of(text: str) -> bytes:

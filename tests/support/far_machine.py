@@ -12,7 +12,7 @@ import json
 import random
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from tui.app.door.lines import (
 )
 from tui.core.errors import HoldfastError
 from tui.core.questions import UserQuestion
+from tui.desk.far_host import FarHost
 from tui.desk.host import Changed, DeskRow
 from tui.desk.serve import serve_stdio
 from tui.permissions.asked import AskedQuestions
@@ -247,3 +248,12 @@ def main(folder: Path, pages: int) -> int:
 
 if __name__ == "__main__":
     sys.exit(main(Path(sys.argv[1]), int([*sys.argv, "0"][2])))
+
+
+async def until(host: FarHost, true: Callable[[], object]) -> None:
+    """Wait until something is true of a host, which says when it has changed."""
+    came = asyncio.Event()
+    host.follow(came.set)
+    while not true():
+        came.clear()
+        await came.wait()

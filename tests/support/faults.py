@@ -22,6 +22,7 @@ from tui.core.messages import Usage, blocks_of, text_block, text_of, tool_calls
 from tui.provider.base import AttemptStarted, Completed, ModelInfo, Provider, Request, StreamPart
 from tui.provider.practice.script import Fault, Script, ScriptedTurn, ToolUse
 from tui.session.reader import read
+from tui.session.session import Session
 
 Place: TypeAlias = Literal["before the first byte", "mid text", "mid tool input", "after a tool"]
 PLACES: Final[tuple[Place, ...]] = (
@@ -65,6 +66,17 @@ class Cell:
 
     def __str__(self) -> str:
         return f"{self.name} {self.place}"
+
+
+_LONG: Final = "We talked about the garden, and about what is to be planted where. " * 40
+
+
+def earlier(session: Session) -> None:
+    """Record so much of a conversation that there is something to make smaller."""
+    for number in range(6):
+        text = f"{number}: {_LONG}"
+        session.append("user", content=[text_block(text)], text=text)
+        session.append("assistant", content=[text_block(_LONG)], model="practice", usage={})
 
 
 def cases() -> list[Cell]:

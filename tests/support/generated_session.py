@@ -77,7 +77,7 @@ class Late(Tool[LateParams]):
 class ServedModel:
     """The server's rules as a provider. `plan` says what is answered to a request.
 
-    `bodies` are the requests of the conversation, `asides` how many others there were.
+    `bodies` are the requests of the conversation.
     """
 
     api: MessagesApi
@@ -85,7 +85,6 @@ class ServedModel:
     plan: Callable[[Request, bool], Json]
     agent: Agent | None = None
     bodies: list[bytes] = field(default_factory=list[bytes])
-    asides: int = 0
     refusals: list[str] = field(default_factory=list[str])
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
@@ -95,7 +94,6 @@ class ServedModel:
         raw = convert.body(request)
         if asked:
             self.bodies.append(raw)
-        self.asides += not asked
         self.api.script.turns.append(self.plan(request, asked))
         headers = _HEADERS | {"anthropic-beta": ",".join(convert.betas(request))}
         reply = self.api.answer(raw, headers, self.clock.monotonic())

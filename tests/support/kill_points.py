@@ -1,7 +1,7 @@
 """SIGKILL at a numbered step: behind each system call that leaves something, in this process.
 
-Counted are calls of `os` that change files, and what goes to another process. `arm` begins to
-count; the process is killed right before step `at` happens, and reports how many there were where
+Counted are calls of `os` that change files, and what goes to another process. It counts while it is
+`armed`; the process is killed right before step `at` happens, and reports how many there were where
 it gets to its end.
 """
 
@@ -22,7 +22,7 @@ _STEPS = (
 
 
 class KillPoint:
-    """Kills this process before step `at`, counted from `arm` on; 0 for never. The process
+    """Kills this process before step `at`, counted while it is `armed`; 0 for never. The process
     `spared` is left alone, where it forks those that are meant."""
 
     def __init__(self, at: int, spared: int = 0) -> None:
@@ -38,9 +38,6 @@ class KillPoint:
             setattr(os, name, self._watched(getattr(os, name)))
         socket.socket.sendmsg = self._watched(socket.socket.sendmsg)
         socket.socket.sendall = self._watched(socket.socket.sendall)
-
-    def arm(self) -> None:
-        self.armed = True
 
     def step(self) -> None:
         """Something is about to happen."""

@@ -36,7 +36,7 @@ from tests.support.terminal import HOLDFAST, Terminal
 from tui.app import background
 from tui.context.repair import INTERRUPTED
 from tui.core.clock import SystemClock
-from tui.core.command_ends import END_UNKNOWN
+from tui.core.facts.work import END_UNKNOWN
 from tui.core.messages import blocks_of, object_of, string_of, tool_calls
 from tui.core.paths import folders
 from tui.core.process_birth import born

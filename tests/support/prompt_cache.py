@@ -248,4 +248,3 @@ def _unmarked(request: Request) -> Request:
 NEVER = Prune(after_turns=1_000_000)
 EVERY_TURN = Prune(when="turns")
 PAYS = Prune(when="pays")
-AUTO = Prune(when="auto")

@@ -83,7 +83,6 @@ class Burst:
 Step: TypeAlias = Fact | Ask | Hold | Burst | Exception
 Script: TypeAlias = Sequence[Step]
 
-_Streamed = TextDelta | ThinkingDelta | ToolInputDelta | Alive | RetryScheduled | ModelSwitched
 _OfAnswer = (
     *(TextDelta, ThinkingDelta, ToolInputDelta, Alive, RetryScheduled, ModelSwitched),
     *(facts.RequestSent, facts.AssistantMessage, facts.ErrorRaised, facts.UserMessage),

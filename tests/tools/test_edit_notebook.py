@@ -28,7 +28,6 @@ CODE: dict[str, Any] = {
 }
 TEXT: dict[str, Any] = {"cell_type": "markdown", "metadata": {}, "source": "# Title\nx = 1"}
 EMPTY: dict[str, Any] = {"cell_type": "code", "metadata": {}, "outputs": [], "source": []}
-ESCAPED: dict[str, Any] = {"ensure_ascii": True}
 
 
 def book(*cells: dict[str, Any], indent: int | None = 1, ascii_only: bool = False) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import tui.app.reports
 import tui.ui
-from tui.ui.toolkit.console_glyphs import ALIKE
+from tui.ui.toolkit.line_filters import ALIKE
 
 FONTS = Path(__file__).parents[1] / "terminals"
 SCREENS = (Path(tui.ui.__path__[0]), Path(tui.app.reports.__path__[0]))
@@ -34,7 +34,7 @@ def font(name: str) -> set[str]:
 def drawn() -> Iterator[tuple[str, str]]:
     """Each symbol in a text of the screens, and its module."""
     for path in sorted(path for folder in SCREENS for path in folder.rglob("*.py")):
-        if path.name == "console_glyphs.py":
+        if path.name == "line_filters.py":
             continue  # it names what isn't drawn
         tree = ast.parse(path.read_text(encoding="utf-8"))
         prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}

@@ -149,7 +149,7 @@ class Agent:
 
     @property
     def checkpoints(self) -> Checkpoints | None:
-        """Those of the workspace; None where none are taken."""
+        """The checkpoints of the workspace; None where none are taken."""
         return self._ctx.checkpoints
 
     @property

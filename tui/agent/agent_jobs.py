@@ -24,7 +24,7 @@ class AgentJobs:
 
     @property
     def all(self) -> Sequence[OwnedJob]:
-        """Those of the session, then those of sub-agents."""
+        """The commands of the session, then those of its sub-agents."""
         own = [OwnedJob(job) for job in self._ctx.toolbox.jobs.list()]
         return [*own, *self._sub_agents.jobs]
 

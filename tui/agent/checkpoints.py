@@ -132,7 +132,7 @@ class Checkpoints:
 
     @asynccontextmanager
     async def around(self, call_id: str) -> AsyncGenerator[CallChanges]:
-        """While a call runs that may change files; how it ended says what it changed."""
+        """Surround a call that may change files; how it ended says what it changed."""
         changes = CallChanges()
         await self.ready()
         await self._take("", call_id)

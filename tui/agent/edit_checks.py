@@ -152,7 +152,7 @@ def _files_of(details: Mapping[str, Any]) -> list[tuple[Path, str | None]]:
 
 
 def _edits(files: Sequence[tuple[Path, str | None]]) -> list[FileEdit]:
-    """Those that are texts and not too large, with what they held and hold. Blocks."""
+    """Read the files that are texts and not too large, as they were and as they are. Blocks."""
     edits: list[FileEdit] = []
     for path, copy in files:
         after = read_text(path)

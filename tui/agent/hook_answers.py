@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from tui.core.dataclass import dataclass
+from tui.core.formatting import shortened
 from tui.core.messages import is_object, object_of, string_of
 from tui.core.text_cleaning import without_colours
 
@@ -344,4 +345,4 @@ def _result(objects: Sequence[_Object]) -> object:
 
 def _shown(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return shortened(text, _SHOWN)

@@ -15,12 +15,12 @@ from typing import Final
 import msgspec
 
 from tui.agent.recall import RecallSources
-from tui.context.blame import FileBlame, RecordedStep, blame_file, in_ranges, line_range, words
+from tui.context.blame import FileBlame, RecordedStep, blame_file, line_range, words
 from tui.context.overrides import SPEAKING, overlays_of
 from tui.core.config import Price
 from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError, SessionError, ToolError
-from tui.core.formatting import plural
+from tui.core.formatting import plural, ranges
 from tui.core.messages import blocks_of, string_of, tool_calls
 from tui.core.redaction import mask
 from tui.session import catalog
@@ -80,7 +80,7 @@ def _source(
     line = lines[0]
     one = found.origins[found.of[line]]
     makers, certain = found.makers(line), found.certain(line)
-    texts = [f"--- line{'s' * (len(lines) > 1)} {in_ranges(n + 1 for n in lines)} ---"]
+    texts = [f"--- line{'s' * (len(lines) > 1)} {ranges(n + 1 for n in lines)} ---"]
     if not certain:
         texts.append(f"Uncertain: {one.why}. It may be one of these:")
     for step in makers[:_CANDIDATES]:

@@ -36,7 +36,7 @@ class ShellOutput:
     outputs: OutputStore | None = None
 
     def in_front(self) -> AbstractContextManager[asyncio.Event]:
-        """While a command runs in front: the event is set once it is to be moved."""
+        """Surround a command that runs in front: the event is set once it is to be moved."""
         return self.jobs.ctx.toolbox.jobs.in_front()
 
     @property

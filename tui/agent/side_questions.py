@@ -56,8 +56,8 @@ _STOPPED: Final = "Stopped."
 
 @dataclass(frozen=True, slots=True)
 class SidePrice:
-    """What a side question is expected to cost: the tokens that it reads, those of them that come
-    from the cache, and the price in all, None where that isn't known."""
+    """The expected cost of a side question: the tokens that it reads, those of them that come from
+    the cache, and the price in all, None where that isn't known."""
 
     model: str
     tokens: int
@@ -291,8 +291,8 @@ class SideQuestions:
         answer.usage = usage
 
     def _used(self, answer: _Answer) -> tuple[Usage, bool]:
-        """What the answer used, and whether that is an estimate: a server that is left in the
-        middle says nothing of it, and charges all the same."""
+        """The usage of the answer, and True if that is an estimate: a server whose answer is cut
+        off reports none, and charges all the same."""
         if not answer.sent:
             return answer.usage, False
         due = answer.asked.forecast

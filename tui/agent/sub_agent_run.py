@@ -21,6 +21,7 @@ from tui.core import facts
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import HoldfastError
 from tui.core.facts import Alive, Fact, RetryScheduled, TextDelta, ThinkingDelta, ToolInputDelta
+from tui.core.formatting import shortened
 from tui.core.messages import ToolOutput, string_of, tool_calls
 from tui.core.server_results import is_result, result_of
 from tui.core.text_cleaning import one_line
@@ -269,7 +270,7 @@ def _line_of(event: Fact) -> str:
     """Describe an event of a sub-agent in a line of its card; "" for one that has none."""
     match event:
         case facts.AssistantMessage(text=text, stop_reason="tool_use"):
-            return _short(text)
+            return shortened(one_line(text), _TEXT_CHARS)
         case facts.ToolStarted(name=name, label=label):
             return f"▸ {one_line(title(name, label))}"
         case facts.ToolFinished(name=name, is_error=True, summary=summary):
@@ -284,8 +285,3 @@ def _has_ended(records: Sequence[Record]) -> bool:
     """True if its turn came to an end of its own."""
     last = last_of_turn(records)
     return last is not None and last.type == "assistant" and not tool_calls(content_of(last))
-
-
-def _short(text: str) -> str:
-    line = one_line(text)
-    return line if len(line) <= _TEXT_CHARS else f"{line[: _TEXT_CHARS - 1]}…"

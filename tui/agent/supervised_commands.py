@@ -21,9 +21,9 @@ from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 from tui.context.interrupted_calls import Interrupted, with_command
-from tui.core.command_ends import END_UNKNOWN
 from tui.core.dataclass import dataclass, field
 from tui.core.facts import Notice
+from tui.core.facts.work import END_UNKNOWN
 from tui.core.files import safe_name
 from tui.core.messages import object_of, string_of
 from tui.core.paths import Folders
@@ -110,7 +110,7 @@ def _swept(outputs: OutputStore, now: datetime, stop: threading.Event) -> int:
 
 @dataclass(slots=True)
 class SupervisedCommands:
-    """Those of one agent's session."""
+    """The commands of one agent's session that outlive the program."""
 
     ctx: AgentContext
     _own: Path = field(default_factory=lambda: Path(gettempdir()) / f"holdfast-{token_hex(8)}")

@@ -25,7 +25,7 @@ from tui.app.dialog_data import (
     SetupQuestion,
     YesNoQuestion,
 )
-from tui.app.frontend import Frontend, Kind, Level, TurnResult
+from tui.app.frontend import Frontend, Kind, Level, Submitted, TurnResult
 from tui.app.interruption import interruption_report, taken_over
 from tui.app.launch_config import scratch_of
 from tui.app.open_session import after_opening
@@ -33,7 +33,7 @@ from tui.app.options.arguments import Options
 from tui.app.outcome import Outcome
 from tui.app.program import Program
 from tui.app.reports import Report
-from tui.app.router import route_own
+from tui.app.router import route_from_afar, route_own
 from tui.app.services import AppServices, SessionChoice
 from tui.core.errors import UsageError
 from tui.core.facts import Fact, Notice
@@ -224,6 +224,9 @@ class HeadlessFrontend:
     def put_prompt(self, text: str, *, replace: bool = False) -> None:
         before = "" if replace else self.prompt_text
         self.prompt_text = "\n".join(filter(None, (text, before)))
+
+    async def take_line(self, text: str) -> Submitted | None:
+        return await route_from_afar(self.conversation, text)
 
     def say(self, text: str, level: Level = "info", *, hint: str = "") -> None:
         self.said = " ".join(filter(None, (text, hint)))

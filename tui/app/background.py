@@ -153,7 +153,7 @@ def sessions(home: Folders, now: datetime) -> list[BackgroundSession]:
 
 
 def listed(home: Folders, now: datetime) -> list[BackgroundSession]:
-    """Those that run, and those that ended within a day and that nobody has looked at."""
+    """The sessions that run, and those that ended within a day and that nobody has opened since."""
     return [
         one
         for one in sessions(home, now)

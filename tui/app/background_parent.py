@@ -172,16 +172,12 @@ def _lock(place: int) -> None:
 
 def _sweep(place: int) -> None:
     """Remove the sockets in an open folder on which nothing listens any more."""
+    from tui.app.door.sockets import remove_dead  # noqa: PLC0415 - where a parent is started
+
     for name in os.listdir(place):
         if name.endswith(".sock"):
-            with socket.socket(socket.AF_UNIX) as tried:
-                tried.setblocking(False)
-                try:
-                    tried.connect(f"/proc/self/fd/{place}/{name}")
-                except ConnectionRefusedError:
-                    os.unlink(name, dir_fd=place)
-                except OSError:
-                    pass  # it may be busy
+            with suppress(OSError):  # it may be busy
+                remove_dead(place, name)
 
 
 def _start(listener: socket.socket, place: int) -> None:

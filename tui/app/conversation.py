@@ -17,7 +17,7 @@ from collections.abc import (
 )
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from tui.agent.interrupted_work import turn_is_open
 from tui.agent.prompts import CommandTurn, GoalWish, ParsedPrompt, parse
@@ -27,7 +27,7 @@ from tui.app.commands import TAKEN
 from tui.app.commands.own import user_commands
 from tui.app.door.owner import SessionDoor
 from tui.app.drafts import DraftSaver
-from tui.app.frontend import Frontend
+from tui.app.frontend import Frontend, Submitted
 from tui.app.port_watch import say_new_ports
 from tui.app.send_queue import SendQueue
 from tui.app.services import AppServices, SessionChoice
@@ -41,10 +41,6 @@ from tui.core.gc_pause import collect, gc_pause
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
-
-Submitted: TypeAlias = Literal["sent", "joined", "queued", "refused"]
-"""The fate of a prompt: a turn began with it, it joined the one that runs, it waits for a turn of
-its own, or it was refused with a message; then it stays with the person."""
 
 SIGN_S = 0.3
 """Seconds that work may take without anything to see."""

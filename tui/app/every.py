@@ -18,6 +18,7 @@ from tui.app.commands import find, split
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion
 from tui.app.repeat_wish import OVER, RepeatWish, named, read_repetition
 from tui.app.reports import Report, Row
+from tui.app.router import require_typed, route_own
 from tui.core.clock import Clock, SuspendAwareClock
 from tui.core.dataclass import replace
 from tui.core.errors import UsageError
@@ -29,7 +30,8 @@ from tui.session.records import EVERY
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui.app.conversation import Conversation, Submitted
+    from tui.app.conversation import Conversation
+    from tui.app.frontend import Submitted
     from tui.core.config import EverySettings
 
 FAILURES: Final = 3
@@ -49,7 +51,7 @@ def with_limits(wish: RepeatWish, limits: EverySettings) -> RepeatWish:
 
 
 def limits_of(wish: RepeatWish, *, priced: bool = True) -> str:
-    """When a repetition ends, in words; `priced`: its cost is known."""
+    """The limits of a repetition in words; `priced`: its cost is known."""
     runs = [] if wish.runs is None else [plural(wish.runs, "run")]
     usd = [money(wish.usd)] if wish.usd and priced else []
     time = [] if wish.seconds is None else [wait_time(wish.seconds)]
@@ -134,8 +136,6 @@ class Repetition:
         prompt, conversation = self.wish.prompt, self._conversation
         words = split(prompt)
         if (words is not None and find(words[0]) is None) or named(prompt, "goal") is not None:
-            from tui.app.router import route_own  # noqa: PLC0415 - it knows this module
-
             return await route_own(conversation, prompt, self._attached)
         return conversation.submit_parsed(replace(parse(prompt, self._attached), by=EVERY))
 
@@ -220,7 +220,6 @@ _GONE: Final = "gone"
 
 async def every(conversation: Conversation, argument: str) -> None:
     """/every: offer to repeat a prompt in the background; show or end what this session repeats."""
-    from tui.app import router  # noqa: PLC0415 - it knows this module
     from tui.app.to_background import options_now  # noqa: PLC0415 - few prompts are repeated
 
     say, repetition = conversation.frontend.say, conversation.repetition
@@ -234,7 +233,7 @@ async def every(conversation: Conversation, argument: str) -> None:
         conversation.frontend.report(repetition.report if repetition else _planned(conversation))
         return
     wish = read_repetition(argument)
-    router.require_typed(part_of(argument, wish.prompt, len(argument) - len(wish.prompt)))
+    require_typed(part_of(argument, wish.prompt, len(argument) - len(wish.prompt)))
     options = options_now(conversation)
     if options is None:
         say("Nothing can run in the background here.", "warning")

@@ -36,6 +36,11 @@ Kind: TypeAlias = Literal["turn", "side", "shell"]
 own command."""
 
 
+Submitted: TypeAlias = Literal["sent", "joined", "queued", "refused"]
+"""The fate of a prompt: a turn began with it, it joined the one that runs, it waits for a turn of
+its own, or it was refused with a message; then it stays with the person."""
+
+
 @dataclass(frozen=True, slots=True)
 class TurnResult:
     """The end of a turn; `error` is what it failed with, where an event reported it."""
@@ -72,6 +77,11 @@ class Frontend(Protocol):
     def put_prompt(self, text: str, *, replace: bool = False) -> None:
         """Put a text before what is typed; with `replace` in its place, which goes to the
         history."""
+
+    async def take_line(self, text: str) -> Submitted | None:
+        """Do what was typed in another process that watches the session, see
+        `tui.app.router.route_from_afar`."""
+        ...
 
     # What is shown
 

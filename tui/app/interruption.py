@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tui.agent.interrupted_work import InterruptedWork
 from tui.agent.prompts import GoalWish
-from tui.core.formatting import plural
+from tui.core.formatting import plural, shortened
 from tui.core.text_cleaning import one_line
 from tui.tools.process import end_group
 
@@ -41,18 +41,14 @@ def taken_over(work: InterruptedWork) -> str:
     kept_calls = [call for call in work.calls if call.recovery == "result"]
     runs = {call.call_id for call in kept_calls if call.kept == "running"}
     parts = [
-        f"`{_short(call.label)}` {'still runs' if call.call_id in runs else 'has ended meanwhile'}"
+        f"`{shortened(one_line(call.label), _LABEL_CHARS)}`"
+        f" {'still runs' if call.call_id in runs else 'has ended meanwhile'}"
         for call in kept_calls
     ]
     one = len(kept_calls) == 1
     return f"The last run was interrupted. {'; '.join(parts)}: {'its' if one else 'their'} " + (
         "output and result are kept." if not runs else "output is kept, and it continues here."
     )
-
-
-def _short(label: str) -> str:
-    text = one_line(label)
-    return text if len(text) <= _LABEL_CHARS else f"{text[: _LABEL_CHARS - 1]}…"
 
 
 async def take_over(conversation: Conversation, work: InterruptedWork) -> InterruptedWork | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion
 from tui.app.passing_questions import answer_while, until
 from tui.app.to_background import bg
-from tui.core.formatting import plural
+from tui.core.formatting import plural, shortened
 from tui.core.text_cleaning import one_line
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ async def _no_longer(conversation: Conversation, agent: Agent, question: ChoiceQ
 
 def _question(conversation: Conversation, agent: Agent) -> ChoiceQuestion | None:
     running = [owned.job for owned in agent.jobs.all if not owned.job.ended]
-    named = [_named(job.command) for job in running[:_SHOWN]]
+    named = [shortened(one_line(job.command), _CHARS) for job in running[:_SHOWN]]
     if more := len(running) - _SHOWN:
         named += [f"and {more} more"] if more > 0 else []
     if conversation.in_turn and conversation.services.background_options() is not None:
@@ -79,8 +79,3 @@ def _question(conversation: Conversation, agent: Agent) -> ChoiceQuestion | None
         text = f"{plural(len(running), 'command')} in the background. The next start shows them."
         return ChoiceQuestion("Commands are still running", text, _COMMANDS, named)
     return None
-
-
-def _named(command: str) -> str:
-    text = one_line(command)
-    return text if len(text) <= _CHARS else f"{text[: _CHARS - 1]}…"

@@ -13,7 +13,8 @@ from tui.core.partly_typed import PartlyTyped, count_typed, note_of, part_of
 from tui.settings.user_commands import find as find_own
 
 if TYPE_CHECKING:
-    from tui.app.conversation import Conversation, Submitted
+    from tui.app.conversation import Conversation
+    from tui.app.frontend import Submitted
     from tui.tools.mcp import McpPrompt, Server
 
 

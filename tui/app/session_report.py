@@ -14,7 +14,7 @@ from tui.context.notices import NOTICE
 from tui.core import facts
 from tui.core.config import Price
 from tui.core.facts import Told
-from tui.core.formatting import money, plural, size, tokens
+from tui.core.formatting import money, plural, shortened, size, tokens
 from tui.core.messages import Usage, list_of, object_of, string_of
 from tui.core.paths import shorten
 from tui.core.retold import retold, retold_lines
@@ -71,7 +71,7 @@ def models(all_turns: Iterable[Turn]) -> list[str]:
 
 
 def cost(records: Sequence[Record], branch: Sequence[Record], prices: Mapping[str, Price]) -> str:
-    """What a session cost, and what its branch did where there are others."""
+    """Say what a session cost, and what its branch did where there are others."""
     whole = session_cost(records, prices).session
     here = whole if len(records) == len(branch) else session_cost(branch, prices).session
     uncounted = any(
@@ -215,5 +215,4 @@ def _costs(turn: Turn, prices: Mapping[str, Price]) -> Iterator[str]:
 
 
 def _cut(text: str) -> str:
-    line = one_line(text)
-    return line if len(line) <= _CHARS else f"{line[: _CHARS - 1]}…"
+    return shortened(one_line(text), _CHARS)

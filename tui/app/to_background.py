@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tui.agent.interrupted_work import turn_is_open
 from tui.app import background
 from tui.app.open_session import open_choice
+from tui.app.router import require_typed
 from tui.app.services import SessionChoice
 from tui.core.errors import HoldfastError
 from tui.session.records import last_of_turn
@@ -27,8 +28,6 @@ async def bg(conversation: Conversation, prompt: str) -> None:
         say("Nothing can run in the background here.", "warning")
         return
     if prompt:
-        from tui.app.router import require_typed  # noqa: PLC0415 - it knows this module
-
         require_typed(prompt)
         start = background.start
         one = await asyncio.to_thread(start, services.folders, replace(options, prompt=prompt))

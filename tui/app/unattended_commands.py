@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from tui.agent.supervised_commands import ends_in
 from tui.core.clock import Clock
-from tui.core.command_ends import END_UNKNOWN
 from tui.core.dataclass import asdict, dataclass
 from tui.core.errors import SessionError
+from tui.core.facts.work import END_UNKNOWN
+from tui.core.formatting import shortened
 from tui.core.messages import string_of
 from tui.core.paths import Folders
 from tui.core.text_cleaning import one_line
@@ -52,11 +53,8 @@ class UnattendedCommand:
     @property
     def words(self) -> str:
         """Its state, in words."""
-        command = one_line(self.command)
-        cut = len(command) > _COMMAND_CHARS
         by = " (sub-agent)" if self.sub_agent else ""
-        text = f"{command[: _COMMAND_CHARS - 1]}…" if cut else command
-        return f"{_WORDS[self.state]}{by}: {text}"
+        return f"{_WORDS[self.state]}{by}: {shortened(one_line(self.command), _COMMAND_CHARS)}"
 
     def to_json(self) -> dict[str, Any]:
         """For `ps --json`."""
@@ -95,7 +93,7 @@ async def _end(one: UnattendedCommand, clock: Clock) -> bool:
 
 
 def _in_place(place: Path) -> list[UnattendedCommand]:
-    """Those of one session, unless somebody has it open."""
+    """The commands of one session, unless somebody has it open."""
     commands: list[UnattendedCommand] = []
     for folder in command_folders(place):
         call = note(folder, CALL)

@@ -22,7 +22,7 @@ from tui.core.config import Batch
 from tui.core.dataclass import dataclass
 from tui.core.fact_words import fact_lines
 from tui.core.facts import Fact
-from tui.core.formatting import duration, money, plural, tokens
+from tui.core.formatting import duration, money, plural, shortened, tokens
 from tui.core.messages import Usage
 from tui.core.paths import shorten
 
@@ -207,7 +207,7 @@ def cost_of(tasks: Iterable[TaskState]) -> float | None:
 def one_line(text: str, limit: int) -> str:
     """A text on one line, without control characters, cut to `limit` characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    return shortened(line, limit)
 
 
 _HASH: Final = re.compile(r"[0-9a-z]+")

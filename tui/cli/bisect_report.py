@@ -26,7 +26,7 @@ from tui.context.workspace_changes import WorkspaceChanges
 from tui.core import facts
 from tui.core.config import Price
 from tui.core.dataclass import dataclass
-from tui.core.formatting import duration, money, plural, tokens
+from tui.core.formatting import duration, money, plural, shortened, tokens
 from tui.core.messages import Usage, string_of
 from tui.core.redaction import mask, mask_values
 from tui.core.retold import retold
@@ -157,7 +157,7 @@ def _makers(report: BisectReport, prices: Mapping[str, Price]) -> list[_Made]:
 
 
 def _unsure(report: BisectReport) -> list[int]:
-    """Those of the two states that were found in which runs of the command disagree."""
+    """The one or two states found in which runs of the command disagree."""
     result = report.result
     if not isinstance(result, FirstFailure):
         return []
@@ -246,7 +246,7 @@ def _cut(title: str) -> str:
     if len(title) <= _CHARS:
         return title
     masked, _ = mask(title)
-    return masked if len(masked) <= _CHARS else f"{masked[: _CHARS - 1]}…"
+    return shortened(masked, _CHARS)
 
 
 def _between(result: FirstFailure) -> str:
@@ -437,7 +437,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _next_commands(options: Options, made: Sequence[_Made]) -> Iterator[tuple[str, str]]:
-    """What one may do about the call that was found, each with its command."""
+    """Offer what can be done about the call that was found, each with its command."""
     if len(made) != 1 or made[0].origin is None:
         return
     id_, origin = made[0].state.session.header.id, made[0].origin

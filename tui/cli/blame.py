@@ -28,7 +28,6 @@ from tui.context.blame import (
     blame_file,
     cost,
     fork_command,
-    in_ranges,
     label,
     line_range,
     open_command,
@@ -36,7 +35,7 @@ from tui.context.blame import (
 )
 from tui.core.config import Price
 from tui.core.errors import HoldfastError
-from tui.core.formatting import moment_of, plural
+from tui.core.formatting import moment_of, plural, ranges, shortened
 from tui.core.git.checkout import Checkout
 from tui.core.git.history import CommittedLine
 from tui.core.git.notes import put_note, read_note
@@ -201,11 +200,11 @@ def _source(
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+    return shortened(text, _WIDTH)
 
 
 def _commands(step: RecordedStep) -> list[tuple[str, str]]:
-    """How to go to a step's session, and to begin again from before its prompt."""
+    """The commands that open a step's session, and that begin again from before its prompt."""
     ways = (("go there:", open_command(step)), ("from before:", fork_command(step)))
     return [(what, command) for what, command in ways if command]
 
@@ -364,7 +363,7 @@ def _notes(found: FileBlame, first: int, last: int) -> int:
             for line in read_note(checkout, NOTES, commit).splitlines()
             if line and not own_line.match(line)
         ]
-        own = [f"{name}:{in_ranges(numbers)} {text}" for text, numbers in prompts.items()]
+        own = [f"{name}:{ranges(numbers)} {text}" for text, numbers in prompts.items()]
         put_note(checkout, NOTES, commit, "\n".join([*others, *own]))
     note(f"{plural(len(by_commit), 'commit')} noted. git log --notes=holdfast shows them.")
     return 0

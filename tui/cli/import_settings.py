@@ -99,7 +99,7 @@ def _takeover_from(source: str, workspace: Path, own: Folders, config: Config) -
 
 
 def _new(found: Takeover, config: Config) -> Takeover:
-    """What of it is not here yet."""
+    """The part of it that is not here yet."""
     rules = config.permissions
     kept = {kind: set(getattr(rules, kind)) for kind in KINDS}
     fresh = {

@@ -21,7 +21,7 @@ from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.fact_words import words
 from tui.core.files import known_key
-from tui.core.formatting import plural
+from tui.core.formatting import plural, ranges
 from tui.core.messages import string_of
 from tui.core.paths import folders
 from tui.core.retold import retold
@@ -290,11 +290,5 @@ def _broken(record: Record) -> str:
 
 def _ranges(numbers: Sequence[int]) -> str:
     """Return numbers in words: `requests 1–4, 7`."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1] = [runs[-1][0], number]
-        else:
-            runs.append([number, number])
-    shown = [str(a) if a == b else f"{a}–{b}" for a, b in runs]
-    return f"{'request' if len(numbers) == 1 else 'requests'} {', '.join(shown)}"
+    word = "request" if len(numbers) == 1 else "requests"
+    return f"{word} {ranges(numbers, '–', ', ')}"

@@ -30,6 +30,7 @@ from tui.context.timeline import SessionTimeline, inner_timelines
 from tui.core.clock import SystemClock
 from tui.core.config import Price
 from tui.core.dataclass import dataclass
+from tui.core.formatting import shortened
 from tui.core.paths import folders
 from tui.core.standard_output import note, print_text
 from tui.core.text_cleaning import clean
@@ -65,7 +66,7 @@ def timeline(options: Options) -> int:
         lines = [step_line(step)]
         lines += [f"    {step_line(within)}" for within in (inner.steps if inner else ())]
         for line in map(clean, lines):
-            print_text(line if len(line) <= width or not on_terminal else f"{line[: width - 1]}…")
+            print_text(shortened(line, width) if on_terminal else line)
     if not made.steps:
         note("Nothing happened in this session.")
     _note_damage(one)

@@ -1,5 +1,5 @@
-"""What the records of a growing branch say about other ones: what is masked, pinned, compacted, and
-sent without its thinking. No record is read twice. Pure."""
+"""An index of what the records of a growing branch say about other ones: what is masked, pinned,
+compacted, and sent without its thinking. No record is read twice. Pure."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from tui.context.overrides import content_of
 from tui.core.dataclass import dataclass, field
+from tui.core.formatting import shortened
 from tui.core.messages import Block, list_of, object_of, string_of, text_of, tool_calls
 from tui.session.records import Record, is_prompt
 from tui.tools.patch_format import named_paths
@@ -116,8 +117,7 @@ def _is_new(record: Record, seen: _Seen) -> bool:
 
 
 def _line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LINE else line[: _LINE - 1] + "…"
+    return shortened(" ".join(text.split()), _LINE)
 
 
 SOON: Final = 3

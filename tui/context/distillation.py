@@ -186,7 +186,7 @@ class Correction:
 def corrections(
     records: Sequence[Record], steps: Sequence[FileStep], content: ReadContent
 ) -> list[Correction]:
-    """What the person corrected, told by what happened and not by words: prompts after an
+    """Find what the person corrected, by what happened and not by words: prompts after an
     interruption or a rewind, reasons for a refusal, and prompts under which lines were taken away
     that the prompt before had brought. Blocks."""
     revised = _revised(records, steps, content)

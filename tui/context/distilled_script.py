@@ -23,6 +23,7 @@ from tui.context.distillation import (
     is_text,
 )
 from tui.core.dataclass import dataclass, field
+from tui.core.formatting import shortened
 from tui.core.redaction import mask
 from tui.core.text_cleaning import one_line
 from tui.session.checkpoints.entries import CheckpointError, Kind, PathEntry
@@ -105,7 +106,7 @@ def _say(made: DistilledScript, why: str, found: Sequence[tuple[int, DistilledSt
 def comment(text: str) -> str:
     """A text of the session in one line, for a comment."""
     line = one_line(mask(text)[0]).encode("utf-8", "replace").decode()
-    return line if len(line) <= _CHARS else f"{line[: _CHARS - 1]}…"
+    return shortened(line, _CHARS)
 
 
 def source_of(one: DistilledStep) -> str:

@@ -17,8 +17,8 @@ _LOST: Final = frozenset({"timeout", "network", "stream_broken"})
 
 
 def attempt_in(record: Record) -> Literal["", "refused", "lost"]:
-    """How an attempt failed that a record is of; "" for any other. What the server refused is not
-    billed. What was lost, on its way or while it was answered, may be: no record says so."""
+    """The failure of the attempt that a record is of; "" for any other. What the server refused is
+    not billed. What was lost, on its way or while it was answered, may be: no record says so."""
     data = record.data
     if record.type not in _FAILED:
         return ""

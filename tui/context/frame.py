@@ -15,7 +15,7 @@ import hmac
 import json
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from tui.context.system_prompt import JOINT, joined_blocks, system_blocks
 from tui.core.dataclass import dataclass, field
@@ -31,8 +31,6 @@ SEAL: Final = "seal"
 
 _FORM: Final = ("system", "layers", "blocks", "sha256")
 """The fields of its record that also depend on the order of the layers."""
-
-Tools: TypeAlias = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)

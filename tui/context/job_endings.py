@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from tui.context import untrusted
-from tui.core.command_ends import END_UNKNOWN
+from tui.core.facts.work import END_UNKNOWN
 from tui.core.late_pattern import late_pattern
 from tui.core.messages import list_of, object_of, string_of
 from tui.session.records import Record

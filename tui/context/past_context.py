@@ -46,9 +46,9 @@ class ContextThen:
 
 @dataclass(frozen=True, slots=True)
 class ContextDifference:
-    """What the model sees in one request and not in another, item by item. `turned` are the items
-    whose state is another one, as they were and as they are; `edited` the fixed parts that have
-    another text."""
+    """The items that the model sees in one request and not in another. `turned` are the items whose
+    state is another one, as they were and as they are; `edited` the fixed parts that have another
+    text."""
 
     added: tuple[Item, ...]
     gone: tuple[Item, ...]

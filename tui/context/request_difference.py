@@ -42,8 +42,7 @@ class RequestDifference:
     `extends`: `after` begins with all of `before`. `same` is the number of equal messages at the
     beginning. `front` says in sentences what changed outside the messages. `added` are the blocks
     that only `after` has, from the first message that differs; `gone` those that only `before` has.
-    `thoughts_gone` and `thoughts_back` count the thinking blocks that only one of them has, except
-    those that were added at the end.
+    `thoughts_gone` counts the thinking blocks that only `before` has.
     """
 
     extends: bool
@@ -52,7 +51,6 @@ class RequestDifference:
     added: tuple[RequestBlock, ...]
     gone: tuple[RequestBlock, ...]
     thoughts_gone: int
-    thoughts_back: int
 
 
 def difference(before: Request, after: Request) -> RequestDifference:
@@ -68,7 +66,6 @@ def difference(before: Request, after: Request) -> RequestDifference:
     # A request also extends one whose last user message got more blocks.
     grown = same >= _answered(before.messages) == _answered(after.messages)
     extends = fixed and (same == len(old) or grown)
-    last = max(len(old), same)
     return RequestDifference(
         extends,
         same,
@@ -76,7 +73,6 @@ def difference(before: Request, after: Request) -> RequestDifference:
         added,
         gone,
         sum(piece.type in THINKING for piece in gone),
-        sum(piece.type in THINKING for piece in added if piece.message <= last and not extends),
     )
 
 

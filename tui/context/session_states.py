@@ -123,7 +123,7 @@ class SessionFiles:
         return self.store.content(digest) if data is None else data  # says why it can't
 
     def lent(self, path: bytes) -> Path | None:  # noqa: ARG002 - others do
-        """What stands in for a path whose content isn't kept: nothing."""
+        """Nothing stands in for a path whose content isn't kept."""
         return None
 
     def state(self, state: FilesState) -> State:
@@ -169,7 +169,7 @@ class SessionFiles:
         return self._base
 
     def _later(self, state: FilesState) -> dict[bytes, PathEntry]:
-        """What the next checkpoint has differently: it knows the modes of new files."""
+        """The entries that the next checkpoint has differently: it knows the modes of new files."""
         if not state.next:
             return {}
         with suppress(CheckpointError):

@@ -275,8 +275,9 @@ def _aws_region(settings: ProviderSettings, env: Mapping[str, str]) -> str:
 
 
 def _identity(access: CloudAccess, model: str, env: Mapping[str, str]) -> str:
-    """What signs the requests to a model, by the order in which the SDK and the cloud's library
-    look for it (anthropic 2.14, botocore 1.44, google-auth 2.63, azure-identity 1.27)."""
+    """Name the identity that signs the requests to a model, by the order in which the SDK and the
+    cloud's library look for it (anthropic 2.14, botocore 1.44, google-auth 2.63, azure-identity
+    1.27)."""
     match access.cloud.kind:
         case "bedrock":
             return _aws_identity(access, model, env)

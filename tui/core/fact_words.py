@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, assert_never, cast
 
 from tui.core import facts
-from tui.core.command_ends import END_UNKNOWN
 from tui.core.dataclass import dataclass
 from tui.core.errors import words as class_in_words
 from tui.core.facts import INTERRUPTION, Fact, Told
+from tui.core.facts.work import END_UNKNOWN
 from tui.core.formatting import (
     duration,
     local,
@@ -25,6 +25,7 @@ from tui.core.formatting import (
     moment_of,
     money,
     plural,
+    shortened,
     tokens,
     wait_time,
 )
@@ -352,9 +353,9 @@ def _moment(then: datetime, now: datetime | None) -> str:
 def _hook(fact: facts.HookFinished) -> str:
     """Describe a hook's failure, or its output for the person; "" if there is nothing to report, or
     others report it."""
-    name = _cut(one_line(fact.command), _HOOK_NAME)
+    name = shortened(one_line(fact.command), _HOOK_NAME)
     hook = " ".join(filter(None, ("The", fact.event, "hook", name)))
-    printed = _cut(one_line(fact.text), _HOOK_CHARS)
+    printed = shortened(one_line(fact.text), _HOOK_CHARS)
     if fact.outcome == "ok" and printed:
         return f"{hook} says: {printed}"
     if fact.outcome in {"ok", "blocked"}:
@@ -363,10 +364,6 @@ def _hook(fact: facts.HookFinished) -> str:
         return f"{hook} was stopped"
     code = "" if fact.exit_code is None else f" (exit {fact.exit_code})"
     return f"{hook} failed{code}{f': {printed}' if printed else ''}"
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _unanswered(fact: facts.QuestionAnswered) -> str:
@@ -468,7 +465,7 @@ def _goal(fact: facts.GoalChanged) -> Sentence:
 
 
 def _more(fact: facts.GoalChanged) -> str:
-    """What to give more of to a goal that reached a limit."""
+    """Name what a goal that reached a limit needs more of."""
     option = _option(fact).strip().partition(" ")[0]
     return {"--usd": " with more money", "--for": " with more time", "": ""}.get(
         option, " with more rounds"
@@ -489,7 +486,7 @@ def _option(fact: facts.GoalChanged) -> str:
 def _side_question(fact: facts.SideQuestion) -> Sentence:
     """Say what was asked and what it cost; the answer is below."""
     asked = one_line(fact.question)
-    short = _cut(asked, _ASKED_CHARS)
+    short = shortened(asked, _ASKED_CHARS)
     head = {"stopped": "Side question, stopped", "failed": "Side question, not answered"}
     figures = side_figures(fact)
     text = f"{head.get(fact.outcome, 'Side question')}: {short}{f' · {figures}' if figures else ''}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 
@@ -104,6 +105,22 @@ def money(usd: float | None) -> str:
     if usd is None:
         return "—"
     return f"${usd:.4f}" if 0 < usd < 0.01 else f"${usd:.2f}"
+
+
+def shortened(line: str, most: int) -> str:
+    """Return a line of at most `most` characters, with `…` where it was cut."""
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def ranges(numbers: Iterable[int], dash: str = "-", comma: str = ",") -> str:
+    """Write ascending numbers as ranges: `1-3,7`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], number]
+        else:
+            runs.append([number, number])
+    return comma.join(str(a) if a == b else f"{a}{dash}{b}" for a, b in runs)
 
 
 def plural(count: int, word: str) -> str:

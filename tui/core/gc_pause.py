@@ -1,5 +1,5 @@
-"""What keys need of everything else in the process: no collections for a while, long ones at rest,
-short thread turns, and the turns of the loop for a key that is on its way.
+"""The room that keys need of everything else in the process: no collections for a while, long ones
+at rest, short thread turns, and the turns of the loop for a key that is on its way.
 
 A collection among a million new objects stops every thread for 50 ms and more. Pauses are counted:
 the first one switches collections off, the last one restores the earlier state. Objects that exist

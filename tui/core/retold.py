@@ -62,8 +62,8 @@ def retold_lines(fact: Told | None) -> tuple[str, ...]:
 
 
 def answer_facts(answer: facts.AssistantMessage) -> Iterator[Fact]:
-    """What was told of an answer while it came, from its blocks: thinking, text, the calls, what
-    the server's own tools found; then the pages that it cites."""
+    """Tell again what came of an answer, from its blocks: thinking, text, the calls, what the
+    server's own tools found; then the pages that it cites."""
     texts: list[Block] = []
     for block in answer.content:
         if block.get("type") == "text":

@@ -36,7 +36,7 @@ def is_result(block: Block) -> bool:
 
 
 def result_of(block: Block) -> ToolFinished:
-    """What a result's block says, whatever is in it: the pages that were found, a line each."""
+    """Put a result's block in words, whatever is in it: the pages that were found, a line each."""
     name = string_of(block.get("type")).removesuffix(_RESULT)
     id_, content = string_of(block.get("tool_use_id")), block.get("content")
     if code := string_of(object_of(content).get("error_code")):

@@ -104,7 +104,7 @@ class Keep:
 
 
 def _terminal_json(size: TerminalSize) -> dict[str, Any]:
-    """What the keeper of a terminal has to know. Blocks for a moment."""
+    """The settings that the keeper of a terminal gets. Blocks for a moment."""
     from importlib.util import find_spec  # noqa: PLC0415 - few commands have one
 
     from tui.keeper.mark import is_marked  # noqa: PLC0415 - as above

@@ -25,6 +25,7 @@ from urllib.parse import unquote
 
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import ToolError
+from tui.core.formatting import shortened
 from tui.core.redaction import mask
 from tui.core.web_address import WebAddress
 from tui.core.workspace import PRIVATE_DIR, Workspace
@@ -629,8 +630,7 @@ def _every_reason(verdict: RiskVerdict) -> str:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _SHOWN_CHARS else f"{line[: _SHOWN_CHARS - 1]}…"
+    return shortened(" ".join(text.split()), _SHOWN_CHARS)
 
 
 def _restricted(line: Line, policy: Policy) -> bool:

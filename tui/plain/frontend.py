@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import ChoiceQuestion, Question, SetupQuestion, YesNoQuestion
-from tui.app.frontend import Kind, Level, TurnResult
+from tui.app.frontend import Kind, Level, Submitted, TurnResult
 from tui.app.interruption import act_on_interruption, take_over
 from tui.app.quitting import Quit
 from tui.app.reports import Report
+from tui.app.router import route_from_afar
 from tui.app.services import AppServices, SessionChoice
 from tui.core import facts
 from tui.core.errors import HoldfastError
@@ -101,6 +102,9 @@ class PlainFrontend:
     def put_prompt(self, text: str, *, replace: bool = False) -> None:
         before = "" if replace else self.begin_with
         self.begin_with = "\n".join(filter(None, (text, before)))
+
+    async def take_line(self, text: str) -> Submitted | None:
+        return await route_from_afar(self.conversation, text)
 
     async def next_prompt(self) -> str | None:
         """Return what is typed at the prompt; None if something begins meanwhile, or the person

@@ -308,7 +308,7 @@ def _same(one: str, other: str) -> bool:
 
 @cache
 def _own() -> Mapping[str, AgentDefinition]:
-    """Those that come with the program."""
+    """The agents that come with the program."""
     made: dict[str, AgentDefinition] = {}
     for name in OWN_NAMES:
         path = Path(__file__).parent / "agents" / f"{name}.md"

@@ -81,7 +81,7 @@ def _folder(
 
 
 def _in_folder(marketplace: Mapping[str, object], plugin: str) -> Path | None:
-    """Where a plugin of a marketplace lies that is a folder of this machine."""
+    """The folder of a plugin of a marketplace that is on this machine."""
     if object_of(marketplace.get("source")).get("source") != "directory":
         return None
     root = Path(string_of(marketplace.get("installLocation")))

@@ -1,4 +1,4 @@
-"""What can be taken over of a person's Claude Code settings, and all that can't, key by key.
+"""Takes over a person's Claude Code settings, key by key, and names all that can't be.
 
 Commands, skills and sub-agents in its folder need no taking over: they are read where they lie.
 """

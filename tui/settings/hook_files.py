@@ -178,7 +178,7 @@ class Hooks:
     problems: tuple[str, ...] = ()
 
     def of(self, event: HookEvent, names: Iterable[str] = ()) -> list[Hook]:
-        """Those for an event, of what has one of these names; each command once."""
+        """The hooks for an event, of what has one of these names; each command once."""
         known = tuple(names)
         matching = (one for one in self.all if one.event == event and one.matches(known))
         once: dict[tuple[str, str, tuple[str, ...]], Hook] = {}

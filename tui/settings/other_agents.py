@@ -36,7 +36,7 @@ _OTHER_WORDS: Final = "it has placeholders that mean something else here"
 
 
 def codex(workspace: Path, folders: Folders, known: Mapping[str, McpServer]) -> Takeover:
-    """What Codex has, in its folder and the workspace's. Blocks; raises nothing."""
+    """Read what Codex has, in its folder and the workspace's. Blocks; raises nothing."""
     home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
     parts = [
         _codex_config(home / "config.toml", dict(known)),
@@ -154,7 +154,7 @@ def _literal(text: str) -> str:
 
 
 def opencode(workspace: Path, folders: Folders, known: Mapping[str, McpServer]) -> Takeover:
-    """What opencode has, in its folder and the workspace's. Blocks; raises nothing."""
+    """Read what opencode has, in its folder and the workspace's. Blocks; raises nothing."""
     base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     home = Path(os.environ.get("OPENCODE_CONFIG_DIR") or base / "opencode")
     known = dict(known)
@@ -310,7 +310,7 @@ def _opencode_rule(tools: Iterable[str], pattern: str) -> Iterator[str]:
 
 
 def pi(workspace: Path, folders: Folders) -> Takeover:
-    """What pi has, in its folder and the workspace's. Blocks; raises nothing."""
+    """Read what pi has, in its folder and the workspace's. Blocks; raises nothing."""
     home = Path(os.environ.get("PI_CODING_AGENT_DIR") or Path.home() / ".pi" / "agent")
     parts = [
         _pi_settings(home / "settings.json"),

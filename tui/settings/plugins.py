@@ -51,7 +51,7 @@ _LEFT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """What a plugin's folder brings. Paths are real; `commands` are files by name, `hooks` and
+    """The content of a plugin's folder. Paths are real; `commands` are files by name, `hooks` and
     `servers` have their places filled in; `problems` name what is left out, a sentence each."""
 
     name: str
@@ -68,7 +68,7 @@ class Plugin:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """What its texts may name."""
+        """The variables that its texts may name."""
         return {PLUGIN_ROOT: str(self.root)}
 
     def named(self, name: str) -> str:
@@ -81,7 +81,7 @@ class Plugin:
 
     @property
     def brings(self) -> Sequence[str]:
-        """What it brings, a line for each kind; hooks and servers with what they run."""
+        """List what it brings, a line for each kind; hooks and servers with what they run."""
         counts = {
             "command": [f"/{self.named(name)}" for name in self.commands],
             "sub-agent": [self.named(path.stem) for path in self.agents],
@@ -116,7 +116,7 @@ class Added:
     """True if it has hooks that judge calls."""
 
     def missing(self, why: str) -> Sequence[Plugin]:
-        """What stands for it where it does not count: guards that can't run."""
+        """The plugins in its place where it does not count: guards that can't run."""
         guard = Hook("PreToolUse", "", "", problem=f"the plugin {self.name} was left out: {why}")
         return [Plugin(self.name, self.path, hooks=(guard,))] if self.guards else []
 

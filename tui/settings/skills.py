@@ -21,7 +21,7 @@ from tui.core.claude_names import claude_folder, is_claudes
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import ToolError
 from tui.core.files import read_small
-from tui.core.formatting import plural, size
+from tui.core.formatting import plural, shortened, size
 from tui.core.front_matter import MarkdownFile
 from tui.core.late_pattern import late_pattern
 from tui.core.paths import Folders, shorten
@@ -161,7 +161,7 @@ class InstalledSkills:
 
     @property
     def offered(self) -> Sequence[InstalledSkill]:
-        """Those that the model may load by itself."""
+        """The skills that the model may load by itself."""
         return [skill for skill in self.skills.values() if skill.offered]
 
     def instructions(self, name: str, arguments: str = "") -> str:
@@ -252,7 +252,7 @@ def _name_in(workspace: Path, file: Path) -> str:
 
 
 def _places(folders: Folders, workspace: Path) -> tuple[_Place, ...]:
-    """Those of a later place go first."""
+    """The places of skills; those of a later one go first."""
     others = (Path.home() / ".agents", claude_folder())
     agents, claude = (_Place(folder / "skills") for folder in others)
     shared, theirs, own = _places_in(workspace)
@@ -284,11 +284,9 @@ def _parsed(data: bytes, folder: Path, real: Path, place: _Place) -> InstalledSk
     description = one_line(" - ".join(filter(None, (about, file.text("when_to_use")))))
     if not description:
         return "SKILL.md has no description."
-    if len(description) > DESCRIPTION_MAX:
-        description = f"{description[: DESCRIPTION_MAX - 1]}…"
     return InstalledSkill(
         name,
-        description,
+        shortened(description, DESCRIPTION_MAX),
         real.parent,
         real,
         place.shown,
@@ -336,7 +334,7 @@ def _text(skill: InstalledSkill, file: MarkdownFile, arguments: str, workspace: 
 
 
 def _how_to_do_it(file: MarkdownFile, body: str) -> list[str]:
-    """What the skill leaves to the program elsewhere, and to the model here."""
+    """Tell the model what it does itself of a skill, where elsewhere the program does it."""
     from tui.settings.claude_places import RUNS  # noqa: PLC0415 - as above
 
     lines = list[str]()

@@ -1,4 +1,5 @@
-"""What can be taken over from another program, what is left and why, and the writing of it."""
+"""Settings taken over from another program: what can be, what is left out and why, and the writing
+of it."""
 
 from __future__ import annotations
 
@@ -46,9 +47,9 @@ class ImportedItem:
 
 @dataclass(frozen=True, slots=True)
 class Takeover:
-    """What one program has: `rules` by their kind, `hooks`, `servers` as entries of `[mcp]`,
-    `values` of the configuration, `copies` of files and folders, from where to where, and folders
-    of `plugins` with their names there. None of them is here yet.
+    """The settings that one program has: `rules` by their kind, `hooks`, `servers` as entries of
+    `[mcp]`, `values` of the configuration, `copies` of files and folders, from where to where, and
+    folders of `plugins` with their names there. None of them is here yet.
 
     `taken` lists it all, with what is used where it lies; `left` the rest. `lost` are rules that
     forbid and that no rule here can say.

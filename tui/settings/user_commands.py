@@ -23,6 +23,7 @@ from tui.core import front_matter
 from tui.core.claude_names import is_claudes
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.files import read_small
+from tui.core.formatting import shortened
 from tui.core.front_matter import MarkdownFile
 from tui.core.late_pattern import late_pattern
 from tui.core.paths import Folders
@@ -282,8 +283,7 @@ def _of_skill(skill: InstalledSkill) -> UserCommand:
 
 def _short(description: str) -> str:
     """A description as a list has room for it."""
-    line = one_line(description)
-    return line if len(line) <= _ABOUT_MAX else f"{line[: _ABOUT_MAX - 1]}…"
+    return shortened(one_line(description), _ABOUT_MAX)
 
 
 def parsed_rules(data: bytes) -> AllowedTools:

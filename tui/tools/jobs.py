@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from tui.core.clock import Clock, SystemClock
-from tui.core.command_ends import END_UNKNOWN
 from tui.core.config import Guard
 from tui.core.dataclass import dataclass
 from tui.core.errors import StorageError, ToolError
+from tui.core.facts.work import END_UNKNOWN
 from tui.core.messages import RawOutput, string_of
 from tui.core.private_files import open_private, private_link
 from tui.keeper.command import PlainStarter, Starter, SupervisedCommand, TerminalSize

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from tui.core.cancellation import to_the_end
-from tui.core.command_ends import END_UNKNOWN
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import ToolError
+from tui.core.facts.work import END_UNKNOWN
 from tui.core.messages import ToolOutput, text_block
 from tui.keeper.command import CommandEnd, SupervisedCommand
 from tui.tools.base import CallHost, CallPreview, Effect, Params, Tool, ToolContext, about

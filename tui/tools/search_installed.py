@@ -19,7 +19,7 @@ class SearchInstalledParams(Params, frozen=True, kw_only=True):
 
 
 class Searchable(Protocol):
-    """What can be found."""
+    """A thing that can be found."""
 
     def there(self) -> Mapping[tuple[str, str], str]:
         """Return descriptions by kind and name. Blocks."""

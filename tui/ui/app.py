@@ -26,7 +26,8 @@ from tui.ui.screens.footer import MODES
 from tui.ui.start import early_keys
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.answer_guard import SEND_AGAIN, USELESS_S, writes
-from tui.ui.toolkit.base_app import BaseScreen, ThemedApp, TooSmall, note_for, uncovered
+from tui.ui.toolkit.base_app import ThemedApp
+from tui.ui.toolkit.base_screen import BaseScreen, TooSmall, note_for, uncovered
 from tui.ui.toolkit.familiar_keys import INSTEAD
 from tui.ui.toolkit.key_parser import AltKey, DoubtfulKey, typed
 from tui.ui.toolkit.key_sequencer import CommandLine, DoublePress, Pressed
@@ -451,7 +452,9 @@ class HoldfastApp(ThemedApp):
     async def action_recheck(self) -> None:
         """Check that everything is saved and that the session is still ours."""
         if await self._watch.check(self.conversation):
-            await self.frontend.session_lost()
+            from tui.ui.screens.lost_session import ask_to_fork  # noqa: PLC0415 - on demand
+
+            await ask_to_fork(self.frontend)
 
     def _prepare(self) -> Opening:
         """Import what the rest needs, and load it; runs in a thread."""

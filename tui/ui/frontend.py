@@ -20,13 +20,12 @@ from tui.agent.interrupted_work import InterruptedWork
 from tui.app import dialog_data
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import (
-    AnswerOption,
     ChoiceQuestion,
     Question,
     SetupQuestion,
     YesNoQuestion,
 )
-from tui.app.frontend import Kind, Level, TurnResult
+from tui.app.frontend import Kind, Level, Submitted, TurnResult
 from tui.app.models import fallback_for
 from tui.app.reports import Report
 from tui.app.services import AppServices, SessionChoice
@@ -165,6 +164,11 @@ class ScreenFrontend:
             prompt.put_whole(text)
         else:
             prompt.put_back(text)
+
+    async def take_line(self, text: str) -> Submitted | None:
+        from tui.app.router import route_from_afar  # noqa: PLC0415 - for a watcher's line
+
+        return await route_from_afar(self.conversation, text)
 
     # What is shown
 
@@ -498,29 +502,6 @@ class ScreenFrontend:
             await switch_session(self.conversation, choice)
         except HoldfastError as error:
             self.say(error.message, "error", hint=error.hint)
-
-    async def session_lost(self) -> None:
-        """Ask what to do now that another program has taken over the session."""
-        from tui.app.open_session import forked  # noqa: PLC0415 - on demand
-
-        agent = self.conversation.agent
-        if agent is None:
-            return
-        self.conversation.cancel()  # the other one continues the turn, and asks what it asked
-        self.chat.show_read_only(True)
-        question = ChoiceQuestion(
-            "Another program took over this session",
-            f"{agent.session.lost} This window is now read-only. A fork keeps everything on"
-            " this screen, including what wasn't saved.",
-            (
-                AnswerOption("f", "Fork it and continue here", "fork"),
-                AnswerOption("r", "Stay here, read-only", "stay"),
-            ),
-            warning=True,
-            unasked=True,
-        )
-        if await self.choose(question) == "fork":
-            self.switch_session(await forked(agent.session, self.services))
 
     # Questions
 

@@ -4,6 +4,8 @@ speaks the lines."""
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -31,12 +33,13 @@ from tui.app.door.lines import (
     from_owner,
     line_of,
 )
-from tui.app.door.sockets import connected
+from tui.app.door.sockets import folder_of
 from tui.app.services import SessionChoice
 from tui.core.facts import Told
 from tui.core.facts.lines import fact_of
 from tui.core.paths import Folders
 from tui.core.questions import PlanReview, UserAnswers, UserQuestion
+from tui.desk import sockets
 from tui.permissions.types import Answer, Approver, Call, Decision
 from tui.session.session import Session
 
@@ -130,6 +133,16 @@ class Watcher:
 
     def close(self) -> None:
         self.writer.close()
+
+
+def connected(home: Folders, session: str) -> socket.socket:
+    """A connection to the owner of a session. Raises OSError where there is none."""
+    folder = folder_of(home)
+    opened = sockets.open_private(folder)
+    try:
+        return sockets.connected(folder, opened, f"{session}.sock")
+    finally:
+        os.close(opened)
 
 
 async def watcher(home: Folders, session: str) -> Watcher:

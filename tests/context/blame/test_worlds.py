@@ -10,7 +10,7 @@ import pytest
 
 import tui.session.checkpoints.store as store_module
 from tests.support.blame_world import World
-from tui.context.blame import blame_file, file_blame
+from tui.context.blame import blame_file, contents
 from tui.context.blame.line_map import LineMap, Reformatted, line_map
 
 
@@ -61,7 +61,7 @@ def test_one_more_edit_compares_only_what_is_new(
         compared.append(len(new))
         return line_map(old, new, reformatted)
 
-    monkeypatch.setattr(file_blame, "line_map", counted)
+    monkeypatch.setattr(contents, "line_map", counted)
     told = world.blame()
     assert len(compared) <= 3
     for file in world.folders.cache.iterdir():

@@ -112,17 +112,6 @@ class Scene:
         return names
 
 
-def picture(folder: Path) -> dict[str, str]:
-    """All names below a folder, with kind, mode and content."""
-    seen: dict[str, str] = {}
-    for path in sorted(folder.rglob("*")):
-        mode = oct(path.lstat().st_mode)
-        content = path.read_bytes().hex() if path.is_file() and not path.is_symlink() else ""
-        link = str(path.readlink()) if path.is_symlink() else ""
-        seen[str(path.relative_to(folder))] = f"{mode} {link} {content}"
-    return seen
-
-
 def sleepers(scene: Scene) -> list[int]:
     """The processes that an attack has left."""
     numbers = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]

@@ -13,7 +13,8 @@ from typing import Any, cast
 
 import pytest
 
-from tests.permissions.sandbox.conftest import MARK, Scene, picture, sleepers
+from tests.permissions.sandbox.conftest import MARK, Scene, sleepers
+from tests.support.folder_picture import picture
 from tui.permissions.sandbox.engine import Engine, Sandbox
 from tui.permissions.sandbox.git_quarantine import Watched, quarantine, snapshot
 from tui.permissions.sandbox.git_walls import git_places, with_git

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.permissions.sandbox.conftest import MARK, Scene, picture
+from tests.permissions.sandbox.conftest import MARK, Scene
 from tests.permissions.sandbox.test_attacks import use_git_outside
 from tests.support.clock import PATIENCE_S
+from tests.support.folder_picture import picture
 from tui.core.config import SandboxSettings
 from tui.core.workspace import Workspace
 from tui.keeper.command import Starter, SupervisedCommand

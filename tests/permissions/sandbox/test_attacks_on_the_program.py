@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.permissions.sandbox.conftest import MARK, Scene, picture, sleepers
+from tests.permissions.sandbox.conftest import MARK, Scene, sleepers
 from tests.permissions.sandbox.test_attacks import ATTACKS, end_sleepers, use_git_outside
+from tests.support.folder_picture import picture
 from tests.support.program import Done, of_type
 from tests.support.terminal import HOLDFAST
 from tui.permissions.sandbox.engine import Engine

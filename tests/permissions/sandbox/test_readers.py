@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.permissions.sandbox.conftest import MARK, Scene, picture, runnable
+from tests.permissions.sandbox.conftest import MARK, Scene, runnable
 from tests.permissions.sandbox.test_swapped_folders import FLIP
+from tests.support.folder_picture import picture
 from tests.tools.folder import Folder
 from tui.core.config import SandboxSettings
 from tui.core.errors import ToolError

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.permissions.sandbox.conftest import MARK, Scene, picture, runnable
+from tests.permissions.sandbox.conftest import MARK, Scene, runnable
+from tests.support.folder_picture import picture
 from tui.permissions.sandbox import bubblewrap
 from tui.permissions.sandbox import engine as engines
 from tui.permissions.sandbox.bubblewrap import arguments

@@ -25,7 +25,7 @@ from tui.permissions.asked import Asked, AskedCall, AskedPlan, AskedQuestions
 from tui.permissions.types import Call, Decision
 from tui.ui.desk.app import DeskApp
 from tui.ui.desk.places import TakeOver
-from tui.ui.toolkit.base_app import BaseScreen
+from tui.ui.toolkit.base_screen import BaseScreen
 
 NOW = FakeClock().now()
 COMMAND = "pytest -q tests/store --maxfail=1"

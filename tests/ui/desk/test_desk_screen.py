@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.support.clock import ManualClock
-from tests.support.desk import FakeHost
+from tests.support.desk import FakeHost, prompt
 from tests.ui.desk.samples import (
     QUESTION,
     LiveSession,
@@ -22,7 +22,7 @@ from tests.ui.desk.samples import (
     row,
     text_of,
 )
-from tests.ui.desk.watching import answer, prompt
+from tests.ui.desk.watching import answer
 from tests.ui.screens.driving import NARROW, until
 from tui.core.errors import SessionError
 from tui.ui.desk.app import DeskApp

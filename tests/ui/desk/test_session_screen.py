@@ -11,7 +11,7 @@ from textual import events
 from textual.pilot import Pilot
 
 from tests.support.clock import FakeClock, ManualClock
-from tests.support.desk import FakeHost
+from tests.support.desk import FakeHost, prompt
 from tests.ui.desk.watching import (
     IDLE,
     NOBODY,
@@ -22,7 +22,6 @@ from tests.ui.desk.watching import (
     attached,
     begin,
     fact,
-    prompt,
     seen,
 )
 from tests.ui.screens.driving import NARROW, WIDE, say, until

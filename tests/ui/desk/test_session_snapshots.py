@@ -10,8 +10,8 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from tests.support.clock import ManualClock
-from tests.support.desk import FakeChannel, FakeHost
-from tests.ui.desk.watching import NOBODY, OWNER, WORKING, answer, begin, fact, line, prompt
+from tests.support.desk import FakeChannel, FakeHost, line, prompt
+from tests.ui.desk.watching import NOBODY, OWNER, WORKING, answer, begin, fact
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of
 from tui.app.door.lines import AskedLine, FactLine, FromOwner, Hello, SessionStatus

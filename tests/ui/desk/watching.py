@@ -10,8 +10,7 @@ from typing import Any
 from textual.pilot import Pilot
 
 from tests.support.clock import FakeClock
-from tests.support.desk import FakeChannel, FakeHost
-from tests.support.world import record
+from tests.support.desk import FakeChannel, FakeHost, line
 from tests.ui.screens.driving import NARROW, until
 from tui.app.door.lines import FactLine, Hello, RecordEnd, RecordLines, SessionStatus, Watch
 from tui.core.clock import Clock
@@ -27,18 +26,6 @@ WORKING = SessionStatus(
     state="working", title="Fix the basket", model="claude-opus-4-8", branch="basket"
 )
 IDLE = SessionStatus(state="idle", title="Fix the basket", model="claude-opus-4-8")
-
-
-def line(type_: str, number: int, **data: Any) -> str:
-    """A line of a session's file; each record follows the one before."""
-    made = record(type_, number, **data)
-    parent = f"r{number - 1}" if number > 1 else None
-    head = {"type": type_, "id": f"r{number}", "parent": parent, "time": made.time}
-    return json.dumps(head | data)
-
-
-def prompt(number: int, text: str) -> str:
-    return line("user", number, text=text, content=[{"type": "text", "text": text}])
 
 
 def answer(number: int, text: str, *calls: dict[str, Any]) -> str:

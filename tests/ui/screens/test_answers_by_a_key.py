@@ -44,7 +44,7 @@ from tui.ui.toolkit.answer_guard import (
     TYPING_S,
     AnswerPlace,
 )
-from tui.ui.toolkit.base_app import BaseScreen
+from tui.ui.toolkit.base_screen import BaseScreen
 from tui.ui.toolkit.key_parser import DoubtfulKey, Unclassified
 from tui.ui.widgets.answer_field import AnswerField
 from tui.ui.widgets.approval import ApprovalModal

@@ -20,8 +20,8 @@ from tui.app.reports.timeline_picture import TEXTURES
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen
 from tui.ui.screens.recovery import RecoveryScreen
-from tui.ui.toolkit.base_app import TooSmall, colourless
-from tui.ui.toolkit.console_glyphs import ALIKE, ConsoleGlyphs
+from tui.ui.toolkit.base_screen import TooSmall
+from tui.ui.toolkit.line_filters import ALIKE, ConsoleGlyphs, colourless
 from tui.ui.widgets.context_meter import KINDS
 from tui.ui.widgets.row_list import RowList
 

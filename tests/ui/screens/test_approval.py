@@ -24,7 +24,7 @@ from tui.permissions.types import Answer, Call, Decision, TypedInput
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen, HelpTable
 from tui.ui.toolkit.answer_guard import TYPING_S
-from tui.ui.toolkit.base_app import TooSmall
+from tui.ui.toolkit.base_screen import TooSmall
 from tui.ui.widgets.approval import ApprovalModal
 from tui.ui.widgets.conversation.items import ToolItem
 from tui.ui.widgets.conversation.view import ConversationView

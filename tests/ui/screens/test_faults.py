@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.agents import Yes, make_agent
-from tests.support.faults import PROMPT, Cell, WithSummaries, cases, check_cell, script_of
+from tests.support.faults import PROMPT, Cell, WithSummaries, cases, check_cell, earlier, script_of
 from tests.support.world import World
 from tests.ui.screens.driving import items, say, until
 from tui.agent.agent import Agent
@@ -23,7 +23,7 @@ from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Retry
 from tui.core.facts import Fact
-from tui.core.messages import blocks_of, text_block, text_of, tool_calls
+from tui.core.messages import blocks_of, text_of, tool_calls
 from tui.core.paths import folders
 from tui.permissions.types import Approver
 from tui.provider.practice.provider import PracticeModel
@@ -32,15 +32,6 @@ from tui.session.session import Session
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.recovery import RecoveryScreen
 from tui.ui.widgets.conversation.items import AssistantItem, ToolItem, UserItem
-
-LONG = "We talked about the garden, and about what is to be planted where. " * 40
-
-
-def earlier(session: Session) -> None:
-    """So much of a conversation that there is something to make smaller."""
-    for number in range(6):
-        session.append("user", content=[text_block(f"{number}: {LONG}")], text=f"{number}: {LONG}")
-        session.append("assistant", content=[text_block(LONG)], model="practice", usage={})
 
 
 class Played:

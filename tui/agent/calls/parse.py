@@ -10,6 +10,7 @@ from tui.agent.calls.state import CallContext, CheckedCall, PendingCall
 from tui.agent.calls.tool_context import tool_context
 from tui.core.errors import ToolError
 from tui.core.facts import ToolStarted
+from tui.core.formatting import shortened
 from tui.permissions.types import Call
 from tui.tools.base import Params, Tool
 from tui.tools.registry import TERMINAL
@@ -33,7 +34,7 @@ def parse(ctx: AgentContext, state: PendingCall, seconds: float) -> tuple[Tool[A
         ctx.publish(ToolStarted(state.id, state.name, shown))
         raise
     label = tool.label(params)
-    label = label if len(label) <= _SHOWN_LABEL_CHARS else f"{label[: _SHOWN_LABEL_CHARS - 1]}…"
+    label = shortened(label, _SHOWN_LABEL_CHARS)
     shown = dict(tool.input_shown(params, shown))
     ctx.publish(ToolStarted(state.id, state.name, shown, label, seconds))
     state.tool = tool

@@ -150,7 +150,7 @@ def _before_undone(records: Sequence[Record], since: int) -> int:
 
 
 def _covered_pins(records: Sequence[Record], pins: set[str]) -> set[str]:
-    """Those of the pinned that a summary covers: they are said word for word beside it."""
+    """The pinned items that a summary covers: they are sent word for word after it."""
     summary = in_force(records) if pins else None
     return {r.id for r in records[: summary.end] if r.id in pins} if summary else set()
 

@@ -18,7 +18,8 @@ from tui.core.text_cleaning import one_line
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
-    from tui.app.conversation import Conversation, Submitted
+    from tui.app.conversation import Conversation
+    from tui.app.frontend import Submitted
     from tui.core.facts import GoalChanged
 
 _OPTION = late_pattern(r"(--\S*)(?:\s+|\Z)")

@@ -265,7 +265,7 @@ def sessions(what: Subject) -> Iterator[Check]:
 
 
 def commands(what: Subject) -> Iterator[Check]:
-    """Those that run or have ended without their session."""
+    """Check for commands that run, or have ended, without their session."""
     known = unattended_commands(what.folders)
     runs = [one for one in known if one.state == "running"]
     ended_count = len(known) - len(runs)

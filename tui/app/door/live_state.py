@@ -17,7 +17,7 @@ from tui.core.dataclass import dataclass, field
 from tui.core.errors import words
 from tui.core.fact_words import goal_brief
 from tui.core.facts import Fact
-from tui.core.formatting import local_time
+from tui.core.formatting import local_time, shortened
 from tui.core.text_cleaning import one_line
 from tui.tools.registry import title, verb
 
@@ -393,8 +393,7 @@ def label_as_run(call: facts.ToolStarted, subject: str) -> str:
 
 def short(text: str) -> str:
     """A text as a row has room for."""
-    text = one_line(text)
-    return text if len(text) <= DETAIL_CHARS else f"{text[: DETAIL_CHARS - 1]}…"
+    return shortened(one_line(text), DETAIL_CHARS)
 
 
 def _again(phase: Fact) -> Fact:

@@ -11,8 +11,7 @@ import logging
 import os
 from collections import deque
 from collections.abc import Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from tui.core import facts
 from tui.core.clock import timestamp
@@ -65,7 +64,7 @@ class WatchedConversation(Protocol):
 
 
 class StatusFollower(Protocol):
-    """Whoever keeps the status of a session elsewhere."""
+    """Keeps the status of a session elsewhere."""
 
     def status_changed(self) -> None: ...
 
@@ -338,11 +337,10 @@ class SessionDoor:
         from tui.app.door.lines import RequestOutcome  # noqa: PLC0415 - it is loaded
 
         async with self._prompts:  # in their order
-            router: Any = import_module("tui.app.router")  # which knows the conversation
             heard: list[str] = []
             self._heard = heard
             try:
-                fate = await router.route_from_afar(self._conversation, text)
+                fate = await self._conversation.frontend.take_line(text)
             finally:
                 self._heard = None
         said = " ".join(heard) if fate == "refused" else ""

@@ -29,7 +29,7 @@ _LOCAL_PEERCRED: Final = 1
 
 
 class RefusedPeerError(HoldfastError):
-    """Whoever connected may not use the door."""
+    """The process that connected may not use the door."""
 
 
 def admit(connection: socket.socket) -> None:

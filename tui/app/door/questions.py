@@ -50,7 +50,7 @@ class OpenQuestion:
 
 
 class QuestionBoard(Protocol):
-    """Whoever shows the open questions."""
+    """Shows the open questions."""
 
     def asked(self, question: OpenQuestion) -> None:
         """A question waits."""

@@ -34,28 +34,6 @@ def folder_of(home: Folders) -> Path:
     return home.data / "live"
 
 
-def sessions_in(home: Folders) -> list[str]:
-    """The ids of the sessions that have a socket, whose owner may be gone."""
-    with suppress(OSError):
-        names = [path.name for path in folder_of(home).iterdir()]
-        return [name.removesuffix(_SUFFIX) for name in names if _is_socket_name(name)]
-    return []
-
-
-def connected(home: Folders, session: str) -> socket.socket:
-    """A connection to the owner of a session; it does not block. Raises OSError where there is
-    none, or the folder is not private; BlockingIOError where its owner does not accept any."""
-    with _private(folder_of(home), make=False) as place:
-        connection = socket.socket(socket.AF_UNIX)
-        connection.setblocking(False)
-        try:
-            connection.connect(_address(place, folder_of(home), f"{session}{_SUFFIX}"))
-        except BaseException:
-            connection.close()
-            raise
-    return connection
-
-
 class DoorListener:
     """A socket on which connections to one session come. `fd` is its file descriptor."""
 
@@ -149,10 +127,6 @@ def _address(place: int, folder: Path, name: str) -> str:
         return str(short / f"{sha256(whole).hexdigest()[:16]}{_SUFFIX}")
 
 
-def _is_socket_name(name: str) -> bool:
-    return name.endswith(_SUFFIX) and not name.startswith(".")
-
-
 def _sweep(place: int) -> None:
     """Remove sockets of long ago in an open folder on which nobody listens any more."""
     if not _by_folder():
@@ -161,10 +135,11 @@ def _sweep(place: int) -> None:
         with suppress(OSError):
             about = os.stat(name, dir_fd=place, follow_symlinks=False)
             if stat.S_ISSOCK(about.st_mode) and time.time() - about.st_mtime > _OLD_S:
-                _remove_dead(place, name)
+                remove_dead(place, name)
 
 
-def _remove_dead(place: int, name: str) -> None:
+def remove_dead(place: int, name: str) -> None:
+    """Remove a socket in an open folder if nothing listens on it any more."""
     with socket.socket(socket.AF_UNIX) as tried:
         tried.setblocking(False)
         try:

@@ -1,8 +1,8 @@
 """A report over all sessions of a night: asked, done, refused, undone, red, waiting, money.
 
-`gather` collects it from the files, `session_night` judges one session, `findings` is what it
-consists of, `words` says it as lines or Markdown, `page` draws it. It is worked out from the
-records; what a model says of its work counts for nothing.
+`gather` collects it from the files, `session_night` judges one session by its `session_work`,
+`findings` is what it consists of, `words` says it as lines or Markdown, `page` draws it. It is
+worked out from the records; what a model says of its work counts for nothing.
 """
 
 from tui.app.morning.findings import Morning, NightCommit, NightFinding, NightSpan

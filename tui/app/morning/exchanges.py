@@ -12,6 +12,7 @@ from typing import Final
 from tui.app.morning.findings import ExchangeKind, NightExchange
 from tui.core.fact_words import goal_progress, side_figures
 from tui.core.facts import GoalChanged, SideQuestion
+from tui.core.formatting import shortened
 from tui.core.messages import Block, list_of, object_of, string_of
 from tui.core.redaction import is_secret_field, mask
 from tui.core.text_cleaning import one_line
@@ -136,5 +137,4 @@ def _of(record: Record, kind: ExchangeKind, words: str, answer: str = "") -> Nig
 
 
 def _cut(text: str) -> str:
-    line = mask(one_line(text))[0]
-    return line if len(line) <= _WORDS else f"{line[: _WORDS - 1]}…"
+    return shortened(mask(one_line(text))[0], _WORDS)

@@ -17,7 +17,8 @@ from tui.app import background
 from tui.app.background import BackgroundSession
 from tui.app.morning.commits import verify_commits
 from tui.app.morning.findings import Morning, NightFinding, NightSpan, SessionNight
-from tui.app.morning.session_night import LiveSession, NightScope, damage, session_night
+from tui.app.morning.session_night import damage, session_night
+from tui.app.morning.session_work import LiveSession, NightScope
 from tui.app.reports.usage_table import unknown_prices
 from tui.app.unattended_commands import UnattendedCommand, unattended_commands
 from tui.context.usage import Amount, Bill, BilledSession, bills_in

@@ -75,8 +75,8 @@ _LINE: Final = 22
 
 @dataclass(frozen=True, slots=True)
 class _Anchors:
-    """Where the page has each session and each of its findings: none is made of what is in a
-    session."""
+    """The anchors of each session and each of its findings on the page: none is made of what is in
+    a session."""
 
     sessions: Mapping[int, str]
 

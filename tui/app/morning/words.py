@@ -73,7 +73,7 @@ def verdict(morning: Morning) -> str:
 
 
 def done_words(morning: Morning) -> str:
-    """What was asked and done, in numbers."""
+    """Put in numbers what was asked and done."""
     nights = morning.sessions
     asked, done = sum(one.work.turns for one in nights), sum(one.work.answered for one in nights)
     left = sum(one.work.left for one in nights)
@@ -95,7 +95,7 @@ def done_words(morning: Morning) -> str:
 
 
 def money_lines(morning: Morning) -> Iterator[str]:
-    """What it cost, and what isn't in that."""
+    """Say what it cost, and what isn't in that."""
     total = morning.total()
     yield f"Cost: {cost(total)}, {round(total.tokens):,} tokens."
     models = morning.by_model()
@@ -112,7 +112,7 @@ def money_lines(morning: Morning) -> Iterator[str]:
 
 
 def facts_of(night: SessionNight) -> list[str]:
-    """What a session was, in a few words each."""
+    """Describe a session, each fact in a few words."""
     parts = [
         shorten(night.folder) if night.folder else "",
         f"branch {night.branch}" if night.branch else "",
@@ -125,7 +125,7 @@ def facts_of(night: SessionNight) -> list[str]:
 
 
 def times(night: SessionNight) -> str:
-    """When a session worked, in the person's time zone."""
+    """The hours in which a session worked, in the person's time zone."""
     first, last = moment_of(night.first), moment_of(night.last)
     if first is None or last is None:
         return ""
@@ -135,7 +135,7 @@ def times(night: SessionNight) -> str:
 
 
 def done_of(night: SessionNight) -> str:
-    """What a session did, in numbers."""
+    """Put in numbers what a session did."""
     parts = [
         f"{night.work.answered:,} of {plural(night.work.turns, 'prompt')} answered to the end",
         *([f"{plural(night.work.left, 'prompt')} undone"] * bool(night.work.left)),
@@ -169,14 +169,14 @@ def row_words(row: NightFinding) -> str:
 
 
 def place_of(row: NightFinding) -> str:
-    """When a finding was, and the record that says so."""
+    """The time of a finding, and the record that says so."""
     then = moment_of(row.time)
     when = f"{then.astimezone():%a %H:%M}" if then else ""
     return ", ".join(filter(None, (when, f"record {row.record}" if row.record else "")))
 
 
 def command_of(row: NightFinding, night: SessionNight | None) -> str:
-    """What opens the session of a finding, or answers it."""
+    """The command that opens the session of a finding, or answers it."""
     return row.command if row.command or night is None else opening(night)
 
 

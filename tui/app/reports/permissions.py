@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from tui.app.reports import Row
 from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError
-from tui.core.formatting import plural
+from tui.core.formatting import plural, shortened
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line, visible
 from tui.core.workspace import PRIVATE_DIR
@@ -122,7 +122,7 @@ def _rule(key: str, rule: RuleRow) -> Row:
 
 def _decision(number: int, one: DecisionRow) -> Row:
     call = f"{one.tool} {one.subject}"
-    short = call if len(call) <= _SUBJECT_CHARS else f"{call[: _SUBJECT_CHARS - 1]}…"
+    short = shortened(call, _SUBJECT_CHARS)
     about = (call, f"{one.answer} · {one.by} · {one.reason}")
     mark = "✗" if one.level == "error" else "✓"
     values = one.answer, one.by, one.time

@@ -314,7 +314,7 @@ def step_words(step: TimelineStep) -> str:
 
 
 def parts_lines(sent: RequestInput) -> list[str]:
-    """What a request was made of, by kind, the largest first."""
+    """List the parts of a request by kind, the largest first."""
     parts = [(name, size) for name, size in sent.parts._asdict().items() if size]
     return [
         f"{tokens(size):>7}  {f'{size / max(1, sent.tokens):.0%}'.replace('%', ' %'):>5}  {name}"
@@ -323,7 +323,7 @@ def parts_lines(sent: RequestInput) -> list[str]:
 
 
 def parts_change(before: RequestInput | None, after: RequestInput | None) -> str:
-    """How much more or less of each kind is in a request than in one before, largest first. Little
+    """Compare the kinds in a request with those in one before, the largest change first. Little
     more or less of what only a new frame changes comes from the estimate, and isn't said."""
     if before is None or after is None:
         return "as much"

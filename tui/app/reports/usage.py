@@ -42,7 +42,8 @@ def attribution_of(agent: Agent) -> Attribution:
 
 
 class SessionUsage:
-    """Where tokens and money of an agent's session went, kept up to date."""
+    """The tokens and the money of an agent's session by what they were spent on, kept up to
+    date."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent

@@ -13,7 +13,6 @@ from tui.context.blame import (
     allowed_by,
     cost,
     fork_command,
-    in_ranges,
     is_call,
     label,
     open_command,
@@ -21,7 +20,7 @@ from tui.context.blame import (
 )
 from tui.core.config import Price
 from tui.core.dataclass import dataclass
-from tui.core.formatting import moment_of, money, plural
+from tui.core.formatting import moment_of, money, plural, ranges, shortened
 from tui.core.git.history import CommittedLine
 from tui.core.text_cleaning import one_line
 
@@ -69,7 +68,7 @@ def why_report(answer: WhyAnswer, *, ways: bool = True) -> Report:
         if rows:
             rows.append("")
         if len(sources) > 1:
-            numbers = in_ranges(n + 1 for n in lines).replace(",", ", ")
+            numbers = ranges((n + 1 for n in lines), comma=", ")
             rows.append(f"Line{'s' * (len(lines) > 1)} {numbers}")
         if len(lines) == 1:
             rows.append(Row("code", (one_line(answer.lines[lines[0]])[:_CODE_CHARS],)))
@@ -105,7 +104,7 @@ def _step(
             yield Row("time", (time,))
         return
     if step.said:
-        yield Row("prompt", (f"“{_short(step.said)}”",))
+        yield Row("prompt", (f"“{shortened(one_line(step.said), _SAID_CHARS)}”",))
     yield Row("call", tuple(filter(None, (label(step), allowed_by(step)))))
     usd = cost(step, answer.prices)
     price = "" if usd is None else f"{money(usd)} for the request"
@@ -137,8 +136,3 @@ def moment_text(step: RecordedStep, commit: CommittedLine | None) -> str:
     if time is None and commit is not None:
         time = datetime.fromtimestamp(commit.time, UTC)
     return time.astimezone().strftime("%d %b %Y %H:%M") if time else ""
-
-
-def _short(said: str) -> str:
-    said = one_line(said)
-    return said if len(said) <= _SAID_CHARS else f"{said[: _SAID_CHARS - 1]}…"

@@ -238,7 +238,7 @@ def _red(timeline: SessionTimeline) -> Iterator[Concern]:
 def _undone(
     loaded: LoadedSession, outcome: SessionOutcome, found: Sequence[int]
 ) -> Iterator[Concern]:
-    """What was done and doesn't count any more, or is on another branch."""
+    """Say what doesn't count any more, or is on another branch."""
     elsewhere = len(loaded.records) - len(loaded.branch)
     if outcome.rewinds or elsewhere:
         times = f"{plural(len(outcome.rewinds), 'rewind')}: " if outcome.rewinds else ""
@@ -247,7 +247,7 @@ def _undone(
 
 
 def _open(outcome: SessionOutcome, timeline: SessionTimeline) -> Iterator[Concern]:
-    """What has no end in the record."""
+    """Say what has no end in the record."""
     running = [*timeline.running()]
     if running:
         names = ", ".join(f"{step.kind} {step.label}" for step in running[:3])

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from tui.app.session_page.style import STYLE
 from tui.core.dataclass import dataclass
-from tui.core.formatting import size
+from tui.core.formatting import shortened, size
 from tui.core.redaction import mask
 from tui.core.text_cleaning import clean, one_line
 
@@ -37,7 +37,7 @@ class PageText:
         """A text in one line, cut to a length."""
         masked, count = mask(one_line(text))
         self.secrets += count
-        return _escaped(masked if len(masked) <= chars else f"{masked[: chars - 1]}…")
+        return _escaped(shortened(masked, chars))
 
     def drawn(self, text: str, widths: int) -> str:
         """A text in one line, cut to what it takes in a drawing: so many widths of a letter."""

@@ -1,4 +1,4 @@
-"""Where tokens and money went, as bars in SVG with their tables."""
+"""Tokens and money by what they were spent on, as bars in SVG with their tables."""
 
 from __future__ import annotations
 

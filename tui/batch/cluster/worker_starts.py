@@ -1,4 +1,5 @@
-"""How often workers were started that never took their task: each next one waits longer. Pure."""
+"""Counts of the workers that were started and never took their task: each next one waits longer.
+Pure."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import msgspec
 from tui.batch.replay.checks import red
 from tui.batch.replay.state import CaseState, Figures, ReplayState, Verdict
 from tui.batch.report import one_line
-from tui.core.formatting import duration, money, plural, tokens
+from tui.core.formatting import duration, money, plural, shortened, tokens
 from tui.core.redaction import mask, mask_values
 from tui.core.standard_output import hanging
 
@@ -75,7 +75,9 @@ def _that_fit(rows: Sequence[Sequence[str]], width: int | None) -> tuple[list[st
     columns.sort()
     lines = [
         "  ".join(
-            _cut(row[n], sizes[n]).ljust(sizes[n]) if n in {0, 1, 6} else row[n].rjust(sizes[n])
+            shortened(row[n], sizes[n]).ljust(sizes[n])
+            if n in {0, 1, 6}
+            else row[n].rjust(sizes[n])
             for n in columns
         ).rstrip()
         for row in rows
@@ -85,10 +87,6 @@ def _that_fit(rows: Sequence[Sequence[str]], width: int | None) -> tuple[list[st
 
 def _length(sizes: Sequence[int], columns: Sequence[int]) -> int:
     return sum(sizes[n] for n in columns) + 2 * (len(columns) - 1)
-
-
-def _cut(cell: str, size: int) -> str:
-    return cell if len(cell) <= size else f"{cell[: size - 1]}…"
 
 
 def totals(state: ReplayState, reason: str = "") -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from hashlib import sha256
@@ -18,10 +18,11 @@ import msgspec
 
 from tui.context.blame import index
 from tui.context.blame.commits import FileInCommit, name_before
-from tui.context.blame.line_map import LineMap, Reformatted, composed, line_map, most_alike
+from tui.context.blame.contents import FILE_BYTES_MAX, FileContents, LineMaps, PrunedContentError
+from tui.context.blame.line_map import LineMap, Reformatted, most_alike
 from tui.context.blame.line_match import matching_blocks
 from tui.context.blame.orphaned_copies import OrphanedCopy, edited_meanwhile, orphaned_copies
-from tui.context.blame.steps import ForeignEdit, RecordedStep, SessionSteps, seconds_of
+from tui.context.blame.steps import RecordedStep, SessionSteps, seconds_of
 from tui.context.blame.timeline import (
     COPY_LEFT,
     LOST,
@@ -35,7 +36,6 @@ from tui.context.blame.timeline import (
     timeline,
 )
 from tui.context.blame.trace import CommittedFile, StepOrigin, Tracer, lines_of
-from tui.context.content_search import ContentSearch, WritingCall
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import HoldfastError
 from tui.core.files import read_small
@@ -62,8 +62,6 @@ from tui.session.catalog import unreadable_folders
 from tui.session.checkpoints.entries import CheckpointError, PathEntry
 from tui.session.checkpoints.store import CheckpointStore, store_of
 
-FILE_BYTES_MAX: Final = 20_000_000
-"""A larger file isn't followed line by line."""
 _RENAMES_MAX: Final = 20
 _COMMITS_MAX: Final = 50
 """Commits that are looked at of worktrees whose sessions are gone."""
@@ -71,8 +69,6 @@ _MISSING_MAX: Final = 200
 """Files that are missing which are compared with one that may be one of them, moved."""
 _GROWN: Final = 3
 """A file that was moved is at most so many times as large as before, or as small."""
-_TEXTS_MAX: Final = 32
-"""Contents whose lines are held at once."""
 _HEAD_S: Final = 1.0
 """Git's times are whole seconds."""
 
@@ -193,8 +189,8 @@ class _Asking:
         self._files = self._session_files(path)
         self._slugs = {file.stem for file in folders.checkpoints.glob("*.sqlite3")}
         self._stores: dict[str, CheckpointStore] = {}
-        self._contents = _Contents()
-        self._maps = _Maps(self._contents, b"")
+        self._contents = FileContents()
+        self._maps = LineMaps(self._contents, b"")
         self._sessions: list[SessionSteps] = []
         self._names: list[str] = []
         self._places: dict[str, _Place] = {}
@@ -256,19 +252,19 @@ class _Asking:
         for place, change in list(self._committed_elsewhere(changes)):
             self._places[str(place.path)] = place
             changes[str(place.path)] = [change]
-        self._maps = _Maps(self._contents, maps)
+        self._maps = LineMaps(self._contents, maps)
         try:
             tracer = Tracer(self)
             tracer.run(changes)
-        except _PrunedError:
-            self._maps = _Maps(self._contents, b"")
+        except PrunedContentError:
+            self._maps = LineMaps(self._contents, b"")
             tracer = Tracer(self)
             tracer.run(changes)
         state = tracer.now[str(self._path)]
         return self._blame(state.origins, lines)
 
     def _seen(self, place: _Place) -> float:
-        """When the last checkpoint was taken that would hold the file: git has it, at least."""
+        """The time of the last checkpoint that would hold the file: git has it, at least."""
         if not self._committed_name and self._unseen_move is None:
             return 0.0
         return max((view.history.last for view, _ in place.views), default=0.0)
@@ -658,124 +654,6 @@ class _Asking:
                 if i + k < len(by_git):
                     found[j + k] = by_git[i + k][0]
         return found
-
-
-class _PrunedError(Exception):
-    """A content that a kept map leads to is gone: it was pruned since."""
-
-
-class _Maps:
-    """The maps between contents, each made once; those of an earlier answer are taken over."""
-
-    def __init__(self, contents: _Contents, kept: bytes) -> None:
-        self._contents = contents
-        self._kept: dict[str, LineMap] = {}
-        self._used: dict[str, LineMap] = {}
-        with suppress(msgspec.MsgspecError):
-            self._kept = msgspec.json.decode(kept or b"{}", type=dict[str, LineMap])
-
-    def between(self, old: str, new: str, reformatted: Reformatted) -> LineMap | None:
-        """See `trace.BlameSources`. Raises _PrunedError where the old content isn't kept."""
-
-        def made(before: Sequence[str], after: Sequence[str]) -> LineMap:
-            return line_map(before, after, reformatted)
-
-        return self._known(old, new, reformatted, made)
-
-    def of_edit(self, old: str, new: str) -> LineMap | None:
-        """See `trace.BlameSources`: by way of what the edit wrote, where that can be told."""
-
-        def made(before: Sequence[str], after: Sequence[str]) -> LineMap:
-            between = self._contents.unformatted(new)
-            if between is None:
-                return line_map(before, after, "lines")
-            first = line_map(before, between, "nothing")
-            return composed(first, line_map(between, after, "all"))
-
-        return self._known(old, new, "edit", made)
-
-    def _known(
-        self, old: str, new: str, how: str, made: Callable[[Sequence[str], Sequence[str]], LineMap]
-    ) -> LineMap | None:
-        key = f"{old} {new} {how}"
-        found = self._used.get(key) or self._kept.get(key)
-        if found is None:
-            after = self._contents.lines(new)
-            if after is None:
-                return None
-            before = self._contents.lines(old)
-            if before is None:
-                raise _PrunedError
-            found = made(before, after)
-        self._used[key] = found
-        return found
-
-    def encoded(self) -> bytes:
-        """The maps that were used, to be kept."""
-        return msgspec.json.encode(self._used)
-
-
-class _Contents:
-    """The contents that are known, by their hashes, and their lines."""
-
-    def __init__(self) -> None:
-        self._kept = ContentSearch(FILE_BYTES_MAX)
-        self.stores, self.add = self._kept.stores, self._kept.add
-        self._texts: dict[str, list[str] | None] = {}
-        self.copies: set[str] = set()
-        self._sessions: dict[str, Path] = {}
-
-    def known(self, file: Path, steps: SessionSteps) -> None:
-        """Note where a session keeps the files from before its writes, and its calls."""
-        self._sessions[steps.id] = file
-        for write in steps.writes:
-            if write.after:
-                id_ = steps.steps[write.step].call
-                call = WritingCall(file, id_, write.path, write.before, write.hook >= 0)
-                self._kept.written_by(write.after, call)
-            if write.copy:
-                self.copies.add(write.copy)
-            if write.copy and write.before:
-                self._kept.may_be_in(write.before, write.copy)
-
-    def lines(self, digest: str) -> list[str] | None:
-        """The lines of a content; None where it isn't kept, or is no text."""
-        if not digest:
-            return []
-        if digest not in self._texts:
-            data = self._kept.find(digest)
-            if len(self._texts) >= _TEXTS_MAX:
-                self._texts.pop(next(iter(self._texts)))
-            self._texts[digest] = None if data is None else lines_of(data)
-        return self._texts[digest]
-
-    def words(self, step: RecordedStep) -> str:
-        """All text in the arguments of a step's call; "" where they aren't known."""
-        file = self._sessions.get(step.session)
-        return self._kept.arguments(file, step.call) if file and step.call else ""
-
-    def data(self, digest: str) -> bytes | None:
-        """The bytes of a content; None where it isn't kept."""
-        return self._kept.find(digest)
-
-    def unformatted(self, digest: str) -> list[str] | None:
-        """The lines of a content before a formatter, which ran after the call that wrote it."""
-        data = self._kept.unformatted(digest)
-        return None if data is None else lines_of(data)
-
-    def rewritten(self, now: str | None, edit: ForeignEdit) -> str | None:
-        """The hash of a file after another agent's edit, if that fits."""
-        if edit.content is not None:
-            return self.add(edit.content.encode("utf-8", "surrogateescape"))
-        data = self._kept.find(now) if now else None
-        if data is None:
-            return None
-        text = data.decode("utf-8", "surrogateescape")
-        for old, new in edit.passages:
-            if not old or text.count(old) != 1:
-                return None
-            text = text.replace(old, new)
-        return self.add(text.encode("utf-8", "surrogateescape"))
 
 
 def _with_sub_agents(sessions: Sequence[SessionSteps]) -> Iterator[SessionSteps]:

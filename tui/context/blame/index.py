@@ -77,7 +77,8 @@ def _keep(database: sqlite3.Connection, fresh: Sequence[tuple[bytes, int, int, b
 
 
 class CachedAnswer(NamedTuple):
-    """What a file's answer was made of, by a hash; the answer, and the maps between the states."""
+    """The hash of all that a file's answer was made of; the answer, and the maps between the
+    states."""
 
     asked: bytes
     blame: bytes

@@ -110,8 +110,8 @@ def _common_end(old: Sequence[str], new: Sequence[str], part: LineHunk) -> int:
 
 
 def _going_on(old: Sequence[str], new: Sequence[str], part: LineHunk) -> tuple[int, int] | None:
-    """Where both versions go on alike after a change: most parts of a large file needn't be looked
-    at line by line."""
+    """Find the place from which both versions are alike after a change: most parts of a large file
+    needn't be compared line by line."""
     low, high, start, end = part
     places: dict[str, int] = {}
     for i in range(low, min(low + _NEAR, high - _RUN + 1)):

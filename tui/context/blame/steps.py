@@ -165,7 +165,8 @@ class SessionSteps(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def steps_of(loaded: LoadedSession) -> SessionSteps:
-    """What a session, as read, may have changed; all branches of it, in the order of the file."""
+    """List what a session, as read, may have changed; all branches of it, in the order of the
+    file."""
     reading = _Reading(loaded)
     for place, record in enumerate(loaded.records):
         reading.read(place, record)

@@ -210,7 +210,7 @@ def present(
 
 
 def last_unrecorded(views: Iterable[StoreView], sessions: Sequence[SessionSteps]) -> float:
-    """When the last checkpoint was taken of a session that is gone; 0 unless it is the newest."""
+    """The time of the last checkpoint of a session that is gone; 0 unless it is the newest."""
     last = 0.0
     for view in views:
         own = view.history.times.keys() - view.history.adopted.values()
@@ -379,7 +379,7 @@ def _makers(
     calls: Sequence[tuple[float, float, RecordedStep]],
     first: bool,
 ) -> tuple[Sequence[RecordedStep], str]:
-    """Who may have changed the file before a checkpoint, and why that isn't certain."""
+    """The steps that may have changed the file before a checkpoint, and why that isn't certain."""
     history = event.view.history
     makers, why = _by_records(path, event, intervals, calls)
     if first and event.n == 1:

@@ -97,7 +97,7 @@ class BlameSources(Protocol):
         ...
 
     def words(self, step: RecordedStep) -> str:
-        """What a step's call was asked to do, word for word; "" where that isn't known."""
+        """The request of a step's call, word for word; "" where that isn't known."""
         ...
 
     def merged(self, place: str, since: float, until: float) -> CommittedFile | None:
@@ -215,7 +215,8 @@ class Tracer:
         return Traced(change.digest, _claimed(lines, _filled(found, origin), change))
 
     def _meanwhile(self, place: str, time: float) -> StepOrigin:
-        """Who may have changed the file in a place since its last state there, before the next."""
+        """The steps that may have changed the file in a place since its last state there, before
+        the next."""
         coming = (change for change in self.places[place] if change.time > time)
         change = next(coming, None)
         if change is None or PERSON not in change.makers:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from tui.context.blame.steps import RecordedStep
 from tui.core.config import Price
 from tui.core.errors import UsageError
-from tui.core.formatting import money, plural
+from tui.core.formatting import money, plural, shortened
 from tui.core.git.history import CommittedLine
 from tui.core.paths import expanded
 from tui.core.text_cleaning import one_line
@@ -62,17 +62,6 @@ def line_range(lines: str, count: int, name: str) -> tuple[int, int]:
     return first, min(last, count)
 
 
-def in_ranges(numbers: Iterable[int]) -> str:
-    """Write ascending numbers as ranges: `1-3,7`."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1] = [runs[-1][0], number]
-        else:
-            runs.append([number, number])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
-
-
 def is_call(step: RecordedStep) -> bool:
     """True for a step of a session's call, which has a prompt, a model and a price."""
     return step.kind not in _OF_NO_CALL
@@ -110,7 +99,7 @@ def label(step: RecordedStep) -> str:
     if step.kind == "edit" or not step.label:
         return one_line(step.tool) or "an edit by a sub-agent"
     line = one_line(step.label)
-    return f"`{line if len(line) <= _LABEL_CHARS else f'{line[: _LABEL_CHARS - 1]}…'}`"
+    return f"`{shortened(line, _LABEL_CHARS)}`"
 
 
 def allowed_by(step: RecordedStep) -> str:

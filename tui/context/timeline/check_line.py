@@ -71,6 +71,6 @@ def _blotted(found: re.Match[str]) -> str:
 
 
 def arguments_of(line: str, found: re.Match[str]) -> str:
-    """What a check is given."""
+    """The arguments of a check."""
     given = _ARGUMENTS.match(line, found.end())
     return given[0] if given else ""

@@ -1,4 +1,4 @@
-"""Which checks are red, run by run: only one that was about as much makes one green. Pure."""
+"""The checks that are red, run by run: only one that was about as much makes one green. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a command that checks a project ended. Pure."""
+"""The verdict of a command that checks a project. Pure."""
 
 from __future__ import annotations
 

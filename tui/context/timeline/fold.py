@@ -161,7 +161,7 @@ class SessionTimeline:
 
     @property
     def usd(self) -> float | None:
-        """What the branch has cost; None as soon as one price is not known."""
+        """The cost of the branch; None as soon as one price is not known."""
         return None if self.unpriced else self.spent.total
 
     @property
@@ -194,7 +194,7 @@ class SessionTimeline:
         return [*self._work.checks.green.values()]
 
     def running(self) -> list[TimelineStep]:
-        """What has begun and not ended: the request, and the calls."""
+        """The steps that have begun and not ended: the request, and the calls."""
         work, found = self._work, list[TimelineStep]()
         if work.request is not None:
             found.append(work.request.step)
@@ -375,7 +375,7 @@ class SessionTimeline:
 
 @dataclass(slots=True)
 class _Work:
-    """What a timeline has to know of the records so far for the next one."""
+    """The state of a timeline between two records."""
 
     count: int = 0
     last: Record | None = None

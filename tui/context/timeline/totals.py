@@ -15,7 +15,7 @@ _DEAREST: Final = 3
 
 @dataclass(slots=True)
 class LostCache:
-    """How often the cache was lost for one reason, and what that cost."""
+    """The number of times that the cache was lost for one reason, and the cost of that."""
 
     times: int = 0
     usd: float = 0.0
@@ -70,7 +70,7 @@ class Totals:
             self.add_break(step)
 
     def lost(self) -> tuple[dict[str, LostCache], TimelineStep | None]:
-        """How often the cache was lost by reason, with the break that cost most."""
+        """Count the losses of the cache by reason, with the break that cost most."""
         if self._open is None:
             return self._lost, self._worst
         known = {why: LostCache(one.times, one.usd) for why, one in self._lost.items()}

@@ -1,5 +1,5 @@
-"""Where tokens and money went. `attribution` shares out the bills of a session, `bills_in` and
-`rows_in` tell those of all sessions.
+"""Tokens and money by what they were spent on. `attribution` shares out the bills of a session,
+`bills_in` and `rows_in` tell those of all sessions.
 
 `bills` reads what was billed, `parts` what a request was made of, `shares` gives each part its
 share, `index` keeps what was found, `days` tells days apart.

@@ -1,4 +1,4 @@
-"""Where the tokens and the money of a session went, by what they were spent on. Pure.
+"""The tokens and the money of a session, shared out to what they were spent on. Pure.
 
 Every part of a request (see `tui.context.usage.parts`) has its share of the request's input, in
 each request that it was in: the server's own counts, shared by the weights of the parts. What the
@@ -191,7 +191,7 @@ class LiveAttribution:
         return self.so_far()
 
     def so_far(self) -> Attribution:
-        """What the records that were taken in have cost."""
+        """The cost of the records that were taken in."""
         return self._made.attribution()
 
     def reading(
@@ -339,7 +339,7 @@ class _Attributor:
         self._owners.learn_title(record)
 
     def attribution(self) -> Attribution:
-        """What all records so far have cost. More can be taken in after it."""
+        """The cost of all records so far. More can be taken in after it."""
         self._settle_row()
         self._found.titles = {str(n): title for n, title in enumerate(self._owners.titles, 1)}
         return self._found

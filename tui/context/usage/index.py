@@ -504,7 +504,7 @@ def _attributed(session: BilledSession, prices: Mapping[str, Mapping[str, Price]
 
 
 def _asked(prices: Mapping[str, Mapping[str, Price]]) -> bytes:
-    """What the shares depend on besides the files: the prices, and where days begin."""
+    """Hash what the shares depend on besides the files: the prices, and where days begin."""
     from tui.provider.prices import shipped  # noqa: PLC0415 - as above
 
     zone = [*system_time.tzname, system_time.timezone, os.environ.get("TZ", "")]

@@ -77,7 +77,7 @@ _TEXT_FIELDS: Final = 2
 
 
 class Thing(NamedTuple):
-    """What is paid for: its kind, and what it belongs to, "" for nothing."""
+    """A thing that is paid for: its kind, and what it belongs to, "" for nothing."""
 
     kind: Kind
     tool: str = ""
@@ -88,8 +88,8 @@ class Thing(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """Whose a part of a request is: the thing, and the number of the prompt with which it came, 0
-    for what is there from the start."""
+    """The owner of a part of a request: the thing, and the number of the prompt with which it came,
+    0 for what is there from the start."""
 
     thing: Thing
     prompt: int = 0
@@ -217,7 +217,7 @@ class Owners:
         return made
 
     def of(self, block: Block, role: str) -> Owner:
-        """Whose a block is."""
+        """The owner of a block."""
         kind = str(block.get("type"))
         if kind == "tool_use":
             return self._calls.get(str(block.get("id")), _LOST_CALL)
@@ -263,14 +263,14 @@ class Owners:
 
 
 def signature_of(block: Block) -> str:
-    """What identifies a block of thinking; "" for any other."""
+    """The signature that identifies a block of thinking; "" for any other."""
     if str(block.get("type")) not in THINKING:
         return ""
     return string_of(block.get("signature")) or string_of(block.get("data"))
 
 
 class _Receiver(NamedTuple):
-    """Who gets a request: what decides the form of its messages."""
+    """The receiver of a request: it decides the form of the messages."""
 
     model: str
     rendering: Rendering

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from msgspec import field
 from msgspec.structs import replace
 
 from tui.core.facts.base import DurableFact, Kept, RecordFact, WireFact
 from tui.core.messages import Usage, object_of
+
+END_UNKNOWN: Final = "end unknown"
+"""The state of a command whose keeper was killed: it may still run, and nobody watches it."""
 
 
 class JobStarted(WireFact, frozen=True, tag="job_started"):

@@ -57,7 +57,7 @@ class CommittedLine(NamedTuple):
 
 
 def head_moves(checkout: Checkout) -> list[HeadMove]:
-    """Where HEAD went, by its own log, the oldest first."""
+    """The moves of HEAD, by its own log, the oldest first."""
     return _moves(checkout, "HEAD")
 
 

@@ -120,8 +120,8 @@ def worked_in(command: str, cwd: Path, clones: Iterable[Path]) -> frozenset[Path
 
 
 def handled_by_git(command: str, cwd: Path, clones: Iterable[Path]) -> GitHandles:
-    """What a single command of git takes away or moves by itself: worktrees, submodules. It would
-    be left half done by their walls."""
+    """Find the worktrees and submodules that a single command of git takes away or moves by itself:
+    it would be left half done by their walls."""
     from tui.permissions.plain_command import parse  # noqa: PLC0415 - on demand
 
     parts = [part.words for part in parse(command) or ()]

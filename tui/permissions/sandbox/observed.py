@@ -1,5 +1,4 @@
-"""What was seen of the file system, so that what was made of it holds as long as it looks the
-same."""
+"""An observed state of the file system: what was made of it holds as long as it is the same."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ def _is_supported(entry: object, known: bool) -> bool:
 
 
 def _supported(entries: object, names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """Those of `names` that an object of `{"supported": …}` has; its own entry may deny all."""
+    """The `names` that an object of `{"supported": …}` has; its own entry may deny all."""
     if not _is_supported(entries, True):
         return ()
     levels = object_of(entries)

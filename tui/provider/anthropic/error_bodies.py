@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from tui.core import redaction
+from tui.core.formatting import shortened
 from tui.core.late_pattern import late_pattern
 from tui.core.messages import list_of
 
@@ -193,10 +194,6 @@ def plain(text: str) -> str:
     characters."""
     visible = "".join(c if c.isprintable() else " " for c in text[:_LONGEST])
     return redaction.mask(" ".join(visible.split()))[0]
-
-
-def shortened(line: str, longest: int) -> str:
-    return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 def _get(value: object, key: str) -> object:

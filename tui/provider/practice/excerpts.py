@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tui.core.formatting import size
+from tui.core.formatting import shortened, size
 from tui.core.images import of_block
 from tui.core.messages import Block
 from tui.core.text_cleaning import printed_text
@@ -90,7 +90,7 @@ def opening(text: str) -> str:
         lines = [line.strip() for line in paragraph.splitlines() if not line.startswith("#")]
         line = " ".join(" ".join(lines).split())
         if line and not line.startswith(("![", "[![", "<", "```", "---", "===")):
-            return line if len(line) <= _OPENING else f"{line[: _OPENING - 1]}…"
+            return shortened(line, _OPENING)
     return ""
 
 

@@ -1,4 +1,5 @@
-"""What checkpoints don't keep, sorted by what stands in for it where a state is made again."""
+"""The paths that checkpoints don't keep, sorted by what stands in for them where a state is made
+again."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class FileSource(Protocol):
         ...
 
     def lent(self, path: bytes) -> Path | None:
-        """What a link leads to in the place of a path whose content isn't kept; None where nothing
+        """The target of a link in the place of a path whose content isn't kept; None where nothing
         stands in for it."""
         ...
 

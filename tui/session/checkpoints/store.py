@@ -188,8 +188,8 @@ class CheckpointStore:
             return gone_with(db, n)
 
     def holds(self, checkpoints: Iterable[str]) -> set[str]:
-        """Those of these checkpoints that are stored. Raises CheckpointError where there is no
-        store, or a damaged one."""
+        """Return the checkpoints among these that are stored. Raises CheckpointError where there is
+        no store, or a damaged one."""
         with self._transaction() as db:
             return {id_ for id_ in checkpoints if self._is_stored(db, id_)}
 

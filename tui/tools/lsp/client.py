@@ -72,7 +72,7 @@ _UNKNOWN_METHOD: Final = -32601
 
 
 class ServerListener(Protocol):
-    """What takes that which a server says by itself."""
+    """Takes that which a server says by itself."""
 
     def published(self, path: Path, version: int | None, said: list[object]) -> None:
         """The diagnostics of a file, and of which version of it they are."""

@@ -14,7 +14,7 @@ from tui.tools.lsp.problems import Problem, in_changed_lines, new_problems
 
 @dataclass(slots=True)
 class FileProblems:
-    """What a server last said of a file, and what is to be said of it."""
+    """The problems that a server last said a file has, and which of them are to be reported."""
 
     text: str = ""
     """The text that the server knows."""

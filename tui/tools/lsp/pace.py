@@ -1,4 +1,5 @@
-"""How long a server takes to say all that it has to say about a text: learned from what it did.
+"""The time that a server takes to say all that it has to say about a text: learned from what it
+did.
 
 No message of the protocol ends a list that was published: servers publish in stages (the syntax
 first, all types a second later), and some say nothing where nothing changed. The list is whole

@@ -12,6 +12,7 @@ from difflib import SequenceMatcher
 from typing import Final, Literal, TypeAlias
 
 from tui.core.dataclass import dataclass
+from tui.core.formatting import shortened
 from tui.core.late_pattern import late_pattern
 from tui.core.messages import list_of, object_of, string_of
 from tui.core.text_cleaning import one_line
@@ -91,7 +92,7 @@ def new_problems(before: Iterable[Problem], after: Sequence[Problem]) -> list[Pr
 def _unmatched(
     these: Sequence[Problem], others: Sequence[Problem], alike: Callable[[Problem], object]
 ) -> list[Problem]:
-    """Those that have no partner among the others."""
+    """The problems that have no partner among the others."""
     partners = Counter(map(alike, others))
     left: list[Problem] = []
     for one in these:
@@ -139,9 +140,9 @@ def of_server(
                 line + 1,
                 (character or 0 if len(text) > _LONG_LINE else column(text, character or 0)) + 1,
                 severity,
-                _cut(message, MESSAGE_CHARS),
-                _cut(one_line(string_of(one.get("source"))) or source, NAME_CHARS),
-                _cut(one_line(str(code)), NAME_CHARS) if isinstance(code, str | int) else "",
+                shortened(message, MESSAGE_CHARS),
+                shortened(one_line(string_of(one.get("source"))) or source, NAME_CHARS),
+                shortened(one_line(str(code)), NAME_CHARS) if isinstance(code, str | int) else "",
                 text,
             )
         )
@@ -167,7 +168,7 @@ def of_linter(
         number = int(line[:9])
         text = lines[number - 1] if 0 < number <= len(lines) else ""
         severity: Severity = "error" if "error" in kind else "warning"
-        message = _cut(parts["said"], MESSAGE_CHARS)
+        message = shortened(parts["said"], MESSAGE_CHARS)
         column = int((column or "0")[:9])
         problems.append(Problem(path, number, column, severity, message, source, "", text))
     return problems
@@ -194,7 +195,3 @@ def _number(value: object) -> int | None:
     if not isinstance(value, int) or isinstance(value, bool):
         return None
     return value if 0 <= value < 2**31 else None
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"

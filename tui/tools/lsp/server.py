@@ -63,7 +63,7 @@ MESSAGES_MAX: Final = 3
 
 
 class _Answer(Enum):
-    """How the wait for a list ended: it is whole, none came, or it was cut off."""
+    """The end of the wait for a list: it is whole, none came, or it was cut off."""
 
     WHOLE = auto()
     SILENT = auto()

@@ -38,7 +38,7 @@ PAGES_ASKED: Final = 3
 
 
 class Calls:
-    """Those of one server, over its connection, which they open where it is closed."""
+    """The calls of one server, over its connection, which they open where it is closed."""
 
     def __init__(self, server: str, connection: ServerLink, open_calls: OpenCalls) -> None:
         self._server, self._connection, self._open = server, connection, open_calls

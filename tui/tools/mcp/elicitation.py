@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from tui.core.browser import has_browser, open_page
 from tui.core.dataclass import dataclass, replace
+from tui.core.formatting import shortened
 from tui.core.questions import (
     Alternative,
     AnswerChoice,
@@ -142,7 +143,7 @@ def _words(server: str, message: str) -> str:
 
 def _keep(shown: str) -> Alternative:
     short = one_line(shown)
-    return Alternative(f"Keep “{short if len(short) <= SHORT else short[: SHORT - 1] + '…'}”")
+    return Alternative(f"Keep “{shortened(short, SHORT)}”")
 
 
 def _page(

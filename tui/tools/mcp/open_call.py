@@ -68,14 +68,15 @@ _current: ContextVar[OpenCall | None] = ContextVar("call", default=None)
 
 @dataclass(slots=True)
 class OpenCalls:
-    """Those of one server, in the order in which they began, and what it asks during them."""
+    """The open calls of one server, in the order in which they began, and what it asks during
+    them."""
 
     server: str
     all: list[OpenCall] = field(default_factory=list[OpenCall])
 
     @asynccontextmanager
     async def begin(self, patience_s: float, host: CallHost) -> AsyncGenerator[OpenCall]:
-        """While a request waits for its answer; raises TimeoutError where none comes."""
+        """Surround the wait for an answer; raises TimeoutError where none comes."""
         async with asyncio.timeout(patience_s) as limit:
             call = OpenCall(patience_s, limit, host)
             self.all.append(call)

@@ -1,4 +1,4 @@
-"""What a tool promised of its structured output, compared with what came.
+"""Checks what a tool promised of its structured output against what came.
 
 The answer is used in any case. Patterns are not tried: one of the server's own can hold the program
 for ever.
@@ -25,7 +25,7 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 
 
 def broken_promises(schema: Mapping[str, Any], value: object) -> list[str]:
-    """Where a value isn't what the schema says, in words; some of the places."""
+    """Name the places where a value isn't what the schema says, some of them."""
     if value is None:
         return ["its outputSchema promises structured output, but there is none"]
     faults: list[str] = []

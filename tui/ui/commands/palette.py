@@ -17,7 +17,8 @@ from tui.ui.screens.palette import (
     run_entries,
     save_recent,
 )
-from tui.ui.toolkit.base_app import BaseScreen, ThemedApp, TooSmall
+from tui.ui.toolkit.base_app import ThemedApp
+from tui.ui.toolkit.base_screen import BaseScreen, TooSmall
 
 if TYPE_CHECKING:
     from textual.screen import Screen

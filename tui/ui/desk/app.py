@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -15,33 +12,27 @@ from textual.screen import Screen
 from tui.app import launch_config
 from tui.app.door.lines import Hello
 from tui.app.options.arguments import Options
-from tui.app.services import LiveSettings
 from tui.app.session_path import workspace_of
 from tui.core.clock import Clock
 from tui.core.config import Config
 from tui.core.errors import ConfigError
-from tui.core.keymap import keymap_of
 from tui.core.paths import Folders, folders
-from tui.core.plain_detection import need_terminal
 from tui.core.standard_output import print_text
 from tui.desk.host import DeskHost, DeskRow
 from tui.desk.hosts import hosts_of
 from tui.settings import bare
 from tui.ui.desk import desk_rows
-from tui.ui.desk.attached import READ_WITHIN_S, taking_over
+from tui.ui.desk.attached import taking_over
 from tui.ui.desk.desk_rows import SessionKey
 from tui.ui.desk.desk_screen import DeskScreen
 from tui.ui.desk.desk_signals import DeskSignals
 from tui.ui.desk.places import TakeOver, over_desk
 from tui.ui.desk.session_screen import SessionScreen
-from tui.ui.notifications import notifier, write
-from tui.ui.terminal import SEND_AGAIN_S, TerminalStatus
+from tui.ui.desk.watching_app import QUIT_WITHIN_S, WatchingApp, take_terminal
 from tui.ui.toolkit import themes
-from tui.ui.toolkit.base_app import BaseScreen, ThemedApp, draw_in_utf8, note_for
-from tui.ui.toolkit.key_sequencer import DoublePress
-from tui.ui.widgets.keys import APP_KEYS, DESK_KEYS, HELP, HERE, bindings
+from tui.ui.toolkit.base_screen import BaseScreen, note_for
+from tui.ui.widgets.keys import APP_KEYS, DESK_KEYS, HELP, HERE
 
-QUIT_WITHIN_S: Final = 2.0
 _ONLY_THE_CHAT: Final = "Only a session's own screen has this."
 
 
@@ -53,16 +44,12 @@ class SessionOpener(Protocol):
     ) -> Screen[Any]: ...
 
 
-class DeskApp(ThemedApp):
+class DeskApp(WatchingApp):
     """Shows the sessions of `hosts`, which it closes at the end. `folder` is where a new session
     begins by default; `opener` makes the screen of one session; `notices` are shown in a corner
     first."""
 
-    TITLE = "holdfast"
-    taken: Hello | None = None
-    """Who had the session that the person wants to continue in this terminal."""
     CSS_PATH = ["../app.tcss", "../screens/chat.tcss", "desk.tcss"]  # noqa: RUF012
-    BINDINGS = bindings(APP_KEYS)  # pyright: ignore[reportAssignmentType]
     current: SessionKey | None = None
 
     def __init__(
@@ -77,34 +64,17 @@ class DeskApp(ThemedApp):
         clock: Clock | None = None,
         notices: Sequence[str] = (),
     ) -> None:
-        super().__init__(clock=clock)
-        config = config or Config()
-        self._notices = notices
+        super().__init__(config or Config(), theme, clock, notices)
         self._hosts, self._home, self._make_screen = hosts, home, opener
-        self.terminal = TerminalStatus(partial(write, self), config.terminal)
-        caller = notifier(self, self.clock, self.terminal.notification, LiveSettings(config))
-        self._quit = DoublePress(self.clock, QUIT_WITHIN_S)
-        self._signals = DeskSignals(self.terminal, caller)
+        self._signals = DeskSignals(self.terminal, self.notifier)
         self.desk = DeskScreen(hosts, self, self.clock, folder=folder)
         self.desk.awaited = True
-        self.guess_theme(theme)
 
     def get_default_screen(self) -> Screen[Any]:
         return self.desk
 
-    def on_mount(self) -> None:
-        self.heed_ends(self._signal_came)
-        self.use_terminal(self.terminal)
-        self.set_interval(SEND_AGAIN_S, self.terminal.say_again)
-        for text in self._notices:
-            self.notify(text, severity="warning", timeout=READ_WITHIN_S, markup=False)
-
     async def on_unmount(self) -> None:
         await asyncio.gather(*(host.close() for host in self._hosts), return_exceptions=True)
-
-    def resumed(self) -> None:
-        super().resumed()
-        self.terminal.resume()
 
     # What the desk asks
 
@@ -188,17 +158,13 @@ class DeskApp(ThemedApp):
 
     async def action_quit_if_again(self, key: str) -> None:
         """Quit at the second press; all sessions run on."""
-        if self._quit.asked():
+        if self.quit_press.asked():
             await self.action_quit()
         else:
             note_for(self.screen, QUIT_WITHIN_S, f"Press {key} again to leave the desk.")
 
     async def action_quit(self) -> None:
         self.exit()
-
-    def _signal_came(self, number: int) -> None:
-        """Leave after a signal, or because the terminal has gone (`number` is 0)."""
-        self.exit(return_code=128 + (number or signal.SIGHUP))
 
 
 def open_desk(options: Options) -> int:
@@ -207,16 +173,13 @@ def open_desk(options: Options) -> int:
     Raises:
         UsageError: If there is no terminal, or a host's name can't be one.
     """
-    need_terminal("The desk needs a terminal.")
+    take_terminal("The desk needs a terminal.")
     home, folder = folders(), workspace_of(options)
     try:
         config, notices = launch_config.prepare(options).config, ()
     except ConfigError as error:
         config, notices = bare.own(home)
         notices = notices or (str(error),)
-    if not sys.stderr.isatty():
-        sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one still gets the log
-    draw_in_utf8()
     app = DeskApp(
         hosts_of(home, options.opening.hosts),
         folder=folder,
@@ -225,7 +188,6 @@ def open_desk(options: Options) -> int:
         theme=options.screen.theme or config.theme,
         notices=notices,
     )
-    app.use_keys(keymap_of(config.keys))
     code = app.run_to_end()
     if app.takeover.gone:
         return code  # nobody is there to read it

@@ -4,35 +4,26 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Final, TypeAlias
 
 from textual.screen import Screen
 
 from tui.app.door.lines import Hello, SessionStatus
 from tui.app.options.arguments import Options
-from tui.app.services import LiveSettings
 from tui.core.clock import Clock
 from tui.core.config import Config
-from tui.core.keymap import keymap_of
 from tui.core.paths import Folders, folders, shorten
-from tui.core.plain_detection import need_terminal
 from tui.core.standard_output import print_text
 from tui.desk.host import DeskHost
 from tui.settings import bare
 from tui.ui.desk.desk_signals import session_status
 from tui.ui.desk.session_screen import SessionScreen
 from tui.ui.desk.session_words import busy
-from tui.ui.notifications import notifier, write
+from tui.ui.desk.watching_app import WatchingApp, take_terminal
 from tui.ui.program_status import State
-from tui.ui.terminal import SEND_AGAIN_S, TerminalStatus
 from tui.ui.toolkit import themes
-from tui.ui.toolkit.base_app import ThemedApp, draw_in_utf8
-from tui.ui.toolkit.key_sequencer import DoublePress
 from tui.ui.widgets.keys import (
     APP_KEYS,
     HELP,
@@ -40,15 +31,11 @@ from tui.ui.widgets.keys import (
     PANE_KEYS,
     PROMPT_KEYS,
     WATCH_KEYS,
-    bindings,
 )
 
 Opens: TypeAlias = Callable[[Options], int]
 """Opens the session that options name on its own screen, and returns the exit code."""
 
-QUIT_WITHIN_S: Final = 2.0
-READ_WITHIN_S: Final = 30.0
-"""Seconds for which what was left out of broken settings is shown."""
 _CALLS: Final[Mapping[State, str]] = {
     "blocked": "Needs your answer.",
     "waiting": "Waiting for the server.",
@@ -56,13 +43,11 @@ _CALLS: Final[Mapping[State, str]] = {
 _WATCHED: Final = next(title for title, table in HELP if table is WATCH_KEYS)
 
 
-class AttachedApp(ThemedApp):
+class AttachedApp(WatchingApp):
     """Watches one session. `taken` is who had it, once the person has chosen to take it over;
     `notices` are shown in a corner first."""
 
-    TITLE = "holdfast"
     CSS_PATH = ["../app.tcss", "../screens/chat.tcss"]  # noqa: RUF012
-    BINDINGS = bindings(APP_KEYS)  # pyright: ignore[reportAssignmentType]
 
     def __init__(
         self,
@@ -75,34 +60,15 @@ class AttachedApp(ThemedApp):
         clock: Clock | None = None,
         notices: Sequence[str] = (),
     ) -> None:
-        super().__init__(clock=clock)
-        config = config or Config()
-        self._notices = notices
-        self.taken: Hello | None = None
+        super().__init__(config or Config(), theme, clock, notices)
         self._host = host
-        self._quit = DoublePress(self.clock, QUIT_WITHIN_S)
-        self.terminal = TerminalStatus(partial(write, self), config.terminal)
-        self.notifier = notifier(self, self.clock, self.terminal.notification, LiveSettings(config))
         self.watching = SessionScreen(host, session, self.clock, place=self, home=home)
-        self.guess_theme(theme)
-        self.use_keys(keymap_of(config.keys))
 
     def get_default_screen(self) -> SessionScreen:
         return self.watching
 
-    def on_mount(self) -> None:
-        self.heed_ends(self._signal_came)
-        self.use_terminal(self.terminal)
-        self.set_interval(SEND_AGAIN_S, self.terminal.say_again)
-        for text in self._notices:
-            self.notify(text, severity="warning", timeout=READ_WITHIN_S, markup=False)
-
     async def on_unmount(self) -> None:
         await self._host.close()
-
-    def resumed(self) -> None:
-        super().resumed()
-        self.terminal.resume()
 
     # What the session's screen asks
 
@@ -173,17 +139,13 @@ class AttachedApp(ThemedApp):
 
     async def action_quit_if_again(self, key: str) -> None:
         """Quit at the second press; the session runs on."""
-        if self._quit.asked():
+        if self.quit_press.asked():
             await self.action_quit()
         else:
             self.watching.notice.say(f"Press {key} again to leave; the session stays as it is.")
 
     async def action_quit(self) -> None:
         self.watching.action_leave()
-
-    def _signal_came(self, number: int) -> None:
-        """Leave after a signal, or because the terminal has gone (`number` is 0)."""
-        self.exit(return_code=128 + (number or signal.SIGHUP))
 
 
 def open_attached(options: Options, host: DeskHost, session: str, opens: Opens) -> int:
@@ -194,10 +156,7 @@ def open_attached(options: Options, host: DeskHost, session: str, opens: Opens) 
     Raises:
         UsageError: If there is no terminal.
     """
-    need_terminal("The live view needs a terminal.")
-    if not sys.stderr.isatty():
-        sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one still gets the log
-    draw_in_utf8()
+    take_terminal("The live view needs a terminal.")
     home = folders()
     config, notices = bare.own(home)
     theme = options.screen.theme or config.theme

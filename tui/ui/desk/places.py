@@ -14,7 +14,7 @@ from tui.core.clock import Clock
 from tui.core.paths import Folders
 from tui.desk.host import DeskHost, DeskRow
 from tui.ui.desk.session_screen import SessionScreen
-from tui.ui.toolkit.base_app import uncovered
+from tui.ui.toolkit.base_screen import uncovered
 
 if TYPE_CHECKING:
     from tui.ui.frontend import ScreenFrontend

@@ -26,7 +26,7 @@ from tui.ui.screens.pane_layout import TALL, WIDE, Panes
 from tui.ui.screens.prompt_side import PromptSide
 from tui.ui.start.first_frame import prompt_place
 from tui.ui.toolkit.answer_guard import writes
-from tui.ui.toolkit.base_app import BaseScreen
+from tui.ui.toolkit.base_screen import BaseScreen
 from tui.ui.widgets.bars import HeaderBar, KeyHint, StatusLine
 from tui.ui.widgets.keys import CHAT_KEYS, PROMPT_KEYS, bindings
 from tui.ui.widgets.panes import (

@@ -27,7 +27,7 @@ from tui.session.records import Record
 from tui.ui.screens.context_rows import share, state_name
 from tui.ui.screens.external_programs import Program, open_copy, open_text
 from tui.ui.screens.table_screen import SHORT, WIDE
-from tui.ui.toolkit.base_app import BaseScreen
+from tui.ui.toolkit.base_screen import BaseScreen
 from tui.ui.widgets.asked_line import LineAsked
 from tui.ui.widgets.conversation.tool_card import shrunk
 from tui.ui.widgets.file_viewer.line_file import LineFile

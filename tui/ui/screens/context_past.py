@@ -254,7 +254,7 @@ class ContextPastScreen(TableScreen[None]):
         rule.right = Content.styled(marked or count, "$text-muted")
 
     def _without_items(self, problem: str) -> str:
-        """What is known of a request that can't be rebuilt, such as one of another program."""
+        """Say what is known of a request that can't be rebuilt, such as one of another program."""
         said = f"Its items can't be listed: {problem}."
         sent = self._sent(self.place)
         if sent is None or not sent.tokens:

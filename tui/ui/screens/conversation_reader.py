@@ -11,7 +11,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from tui.ui.screens.table_screen import whole_words
-from tui.ui.toolkit.base_app import BaseScreen
+from tui.ui.toolkit.base_screen import BaseScreen
 from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.keys import Keys, in_rows
 from tui.ui.widgets.panes import PaneRule

@@ -23,7 +23,7 @@ from tui.ui.screens.external_programs import Program, open_copy
 from tui.ui.screens.job_stopping import stop_asked
 from tui.ui.screens.panel import Panel, copy
 from tui.ui.screens.table_screen import whole_words
-from tui.ui.toolkit.base_app import BaseScreen
+from tui.ui.toolkit.base_screen import BaseScreen
 from tui.ui.widgets.dialog import Key
 from tui.ui.widgets.file_viewer.pane import FilePane, open_file_pane
 from tui.ui.widgets.keys import JOB_OUTPUT_KEYS, JOBS_KEYS, Keys, bindings, in_rows

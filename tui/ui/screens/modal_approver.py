@@ -16,7 +16,7 @@ from tui.core.questions import (
     UserQuestion,
 )
 from tui.permissions.types import Answer, Call, Decision
-from tui.ui.toolkit.base_app import BaseScreen
+from tui.ui.toolkit.base_screen import BaseScreen
 
 if TYPE_CHECKING:
     from tui.app.frontend import AgentHolder

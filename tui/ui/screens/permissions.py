@@ -15,7 +15,7 @@ from tui.core.errors import HoldfastError
 from tui.core.text_cleaning import clean
 from tui.ui.screens.panel import Panel
 from tui.ui.toolkit.answer_guard import USELESS_S, guard_of
-from tui.ui.toolkit.base_app import note_for
+from tui.ui.toolkit.base_screen import note_for
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent

@@ -23,7 +23,7 @@ from tui.session.branches import branch_with
 from tui.session.reader import read
 from tui.session.session import Session
 from tui.ui.screens.conversation_reader import ConversationReader
-from tui.ui.toolkit.base_app import uncovered
+from tui.ui.toolkit.base_screen import uncovered
 from tui.ui.widgets.conversation.items import Item
 from tui.ui.widgets.keys import READ_SESSION_KEYS, Keys, bindings
 from tui.ui.widgets.record_items import entry_of, restored

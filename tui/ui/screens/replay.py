@@ -21,7 +21,8 @@ from tui.core.text_cleaning import one_line, visible
 from tui.ui.screens.panel import copy
 from tui.ui.screens.replay_frames import ReplayFrame, frames_of
 from tui.ui.screens.table_screen import whole_words
-from tui.ui.toolkit.base_app import BaseScreen, ThemedApp
+from tui.ui.toolkit.base_app import ThemedApp
+from tui.ui.toolkit.base_screen import BaseScreen
 from tui.ui.widgets.keys import REPLAY_KEYS, Keys, bindings, in_rows
 from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.terminal_view import TerminalView

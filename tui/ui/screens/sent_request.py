@@ -16,7 +16,7 @@ from tui.context.past_context import UNTOLD
 from tui.context.request_replay import RequestReplay
 from tui.core.text_cleaning import one_line
 from tui.session.records import Record
-from tui.ui.toolkit.base_app import BaseScreen
+from tui.ui.toolkit.base_screen import BaseScreen
 from tui.ui.widgets.file_viewer.line_file import LineFile
 from tui.ui.widgets.file_viewer.pane import FilePane
 from tui.ui.widgets.keys import Keys, in_rows

@@ -20,7 +20,7 @@ from tui.core.errors import HoldfastError
 from tui.core.fact_words import side_figures, side_note, words
 from tui.core.facts import RetryScheduled, SideQuestion
 from tui.core.formatting import duration
-from tui.ui.toolkit.base_app import copy
+from tui.ui.toolkit.base_screen import copy
 from tui.ui.widgets.answer_field import NEW_LINE, AnswerField
 from tui.ui.widgets.conversation.items import AssistantItem, NoticeItem, UserItem
 from tui.ui.widgets.conversation.view import ConversationView

@@ -16,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from tui.core.errors import HoldfastError
-from tui.ui.toolkit.base_app import BaseScreen
+from tui.ui.toolkit.base_screen import BaseScreen
 from tui.ui.widgets.dialog import Dialog, TextField
 from tui.ui.widgets.keys import Keys, in_rows
 from tui.ui.widgets.notices import NoticeLine

@@ -32,7 +32,8 @@ from tui.ui.screens.job_stopping import stop_asked
 from tui.ui.screens.panel import copy
 from tui.ui.screens.table_screen import whole_words
 from tui.ui.toolkit.answer_guard import QUIET_S
-from tui.ui.toolkit.base_app import BaseScreen, ThemedApp
+from tui.ui.toolkit.base_app import ThemedApp
+from tui.ui.toolkit.base_screen import BaseScreen
 from tui.ui.toolkit.terminal_keys import key_bytes, paste_bytes
 from tui.ui.toolkit.terminal_mouse import mouse_bytes
 from tui.ui.widgets.keys import TERMINAL_KEYS, Keys, bindings, in_rows

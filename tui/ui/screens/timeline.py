@@ -31,7 +31,7 @@ from tui.core.text_cleaning import one_line
 from tui.session.records import Record
 from tui.ui.screens.table_screen import SHORT, whole_facts
 from tui.ui.screens.timeline_moment import MomentOpener
-from tui.ui.toolkit.base_app import BaseScreen
+from tui.ui.toolkit.base_screen import BaseScreen
 from tui.ui.widgets.keys import TIMELINE_KEYS, Keys, bindings, in_rows
 from tui.ui.widgets.notices import NoticeLine
 from tui.ui.widgets.panes import PaneRule

@@ -118,7 +118,7 @@ def _record(records: Sequence[Record], id_: str) -> Record | None:
 
 
 def _text(step: TimelineStep, records: Sequence[Record], record: Record | None) -> str:
-    """What there is to read of a step: a call with its input and result, or a record. Blocks."""
+    """The text of a step: a call with its input and result, or a record. Blocks."""
     parts = [step.note] if step.note else []
     if step.call_id:
         parts += [_input(records, step.call_id)]

@@ -59,7 +59,7 @@ _REST: Final = 10
 
 
 class UsageSource(Protocol):
-    """What a session has cost, kept up to date."""
+    """The cost of a session, kept up to date."""
 
     @property
     def version(self) -> object:

@@ -35,7 +35,7 @@ from tui.settings.local_servers import LocalServer
 from tui.ui.screens.external_programs import step_aside
 from tui.ui.start.first_frame import welcome_place
 from tui.ui.toolkit.answer_guard import AnswerPlace
-from tui.ui.toolkit.base_app import BaseScreen
+from tui.ui.toolkit.base_screen import BaseScreen
 from tui.ui.widgets.character_input import CharacterInput
 from tui.ui.widgets.keys import in_rows
 from tui.ui.widgets.welcome_text import head

@@ -25,7 +25,7 @@ from tui.core.paths import shorten
 from tui.core.redaction import mask
 from tui.core.text_cleaning import clean, one_line
 from tui.ui.screens.read_session import ReadSessionScreen, fork_step
-from tui.ui.toolkit.base_app import copy
+from tui.ui.toolkit.base_screen import copy
 from tui.ui.widgets.dialog import SCROLL, Dialog
 from tui.ui.widgets.keys import WHY_KEYS, bindings
 from tui.ui.widgets.markdown.text import breaks

@@ -1,4 +1,4 @@
-"""The base of every app and screen: colors, exit, and handling of the worst case."""
+"""The base of every app: colors, exit, and handling of the worst case."""
 
 from __future__ import annotations
 
@@ -9,36 +9,28 @@ import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from functools import lru_cache
 from io import TextIOWrapper
-from time import monotonic, sleep
+from time import monotonic
 from types import FrameType, MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from rich.console import RenderableType
-from rich.segment import Segment
-from rich.style import Style
-from textual import events, on
+from textual import events
 from textual._compositor import CompositorUpdate
-from textual.app import App, ComposeResult
+from textual.app import App
 from textual.await_complete import AwaitComplete
-from textual.await_remove import AwaitRemove
-from textual.binding import Binding, BindingType
-from textual.color import Color
 from textual.filter import LineFilter
 from textual.geometry import Size
 from textual.keys import key_to_character
-from textual.screen import UPDATE_PERIOD, ModalScreen, Screen
+from textual.screen import Screen
 from textual.selection import Selection
 from textual.theme import Theme
 from textual.widget import Widget
-from textual.widgets import Static
 from textual.worker import WorkerFailed
 
-from tui.core import clipboard, gc_pause
+from tui.core import clipboard
 from tui.core.clock import Clock
 from tui.core.errors import ConfigError
-from tui.core.formatting import plural
 from tui.core.keyboard_layouts import digit, latin
 from tui.core.keymap import DEFAULT_KEYS, Keymap, shown
 from tui.core.paths import folders
@@ -49,12 +41,10 @@ from tui.ui.toolkit.answer_guard import (
     USELESS_S,
     AnswerGuard,
     AnswerPlace,
-    Noting,
     place_of,
     writes,
 )
-from tui.ui.toolkit.compositor import RowCompositor, draw_now
-from tui.ui.toolkit.console_glyphs import ConsoleGlyphs
+from tui.ui.toolkit.base_screen import BaseScreen, TooSmall, copy, fits, note_for
 from tui.ui.toolkit.familiar_keys import MEANT
 from tui.ui.toolkit.frame_pacing import FramePacing
 from tui.ui.toolkit.key_parser import DoubtfulKey, Received, StatusAnswer, Unclassified
@@ -67,52 +57,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SMALLEST = Size(40, 10)
-"""Columns and rows below which nothing useful can be drawn."""
-YIELD_S = 0.00005
-"""Seconds that the loop rests after a key's echo: the terminal may wait for this processor, or the
-thread that writes for the interpreter."""
 _PAINT_S = 0.25
 """Seconds to wait for a frame; a screen that is being left paints none."""
-STANDS_OUT = 2.0
-"""Contrast (WCAG, 1 to 21) from which a background carries meaning: it marks a place."""
-
-
 _NO_KEY = "none"
 """A key that no terminal sends; Textual takes "" for a key that was not changed."""
-
-
-class Colourless(LineFilter):
-    """Removes every color (NO_COLOR); a background that marked something becomes reverse."""
-
-    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        return [
-            Segment(text, style and colourless(style, background), control)
-            for text, style, control in segments
-        ]
-
-
-_COLOURLESS = (Colourless(),)
-_CONSOLE = ConsoleGlyphs()
-
-
-@lru_cache(2048)
-def colourless(style: Style, background: Color) -> Style:
-    """Return a style without its colors, on a widget with this background."""
-    marks = style.bgcolor is not None and not style.bgcolor.is_default
-    marks = (
-        marks and themes.contrast(Color.from_rich_color(style.bgcolor), background) >= STANDS_OUT
-    )
-    return Style(
-        bold=style.bold,
-        dim=style.dim,
-        italic=style.italic,
-        underline=style.underline,
-        strike=style.strike,
-        reverse=style.reverse or marks or None,
-        link=style.link,
-        meta=style.meta or None,
-    )
 
 
 def draw_in_utf8() -> str:
@@ -128,175 +76,6 @@ def draw_in_utf8() -> str:
         f"The locale's encoding is {encoding}; Holdfast draws in UTF-8 anyway. "
         "If the screen looks broken: export LANG=C.UTF-8."
     )
-
-
-def fits(size: Size) -> bool:
-    """True if a terminal of this size has room for a screen."""
-    return size.width >= SMALLEST.width and size.height >= SMALLEST.height
-
-
-class BaseScreen(Widget):
-    """Common behavior of screens: workers end before widgets, and the size is always current.
-
-    If two sizes are on their way to a screen at once, Textual lays out one, reports another to the
-    screen, lays that out, and so on without end. A screen that is left loses its widgets first and
-    its workers afterwards, which would look for them.
-
-    A class inherits style rules and names only from its first base, which is this one. Without the
-    name for selected text, dragging the mouse over a text would end the program.
-    """
-
-    about: object = None
-    """The screen whose session a question is from."""
-    shows_others: ClassVar[bool] = False
-    """True if it shows sessions that other processes have."""
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"screen--selection"}
-    DEFAULT_CSS = """
-    BaseScreen > .screen--selection {
-        background: $screen-selection-background;
-        color: $screen-selection-foreground;
-    }
-    """
-
-    awaited: bool = False
-    """True if its answer is awaited. A key that opens another screen then leaves it open; screens
-    that are not awaited close first."""
-
-    opened_at = float("-inf")
-    """The time at which it opened; a key that came earlier was pressed before anyone saw it."""
-
-    _echoed_at = float("-inf")
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._compositor = RowCompositor()
-
-    def on_idle(self) -> None:
-        focused, screen = cast("Any", self).focused, cast("Any", self)
-        if focused in screen._dirty_widgets:  # noqa: SLF001
-            self.echo(focused)
-
-    def _compositor_refresh(self) -> None:
-        """Draw what has changed, unless an opaque screen hides it: Textual would draw that one
-        again, whole, and a screen that comes back is drawn whole anyway."""
-        own: Any = self
-        top: Widget = own.app.screen
-        if top is self or top.styles.background.a < 1:
-            cast("Any", super())._compositor_refresh()  # noqa: SLF001
-            return
-        own._dirty_widgets.clear()  # noqa: SLF001
-        own._compositor._dirty_regions.clear()  # noqa: SLF001
-
-    def echo(self, widget: Widget) -> None:
-        """Draw a key's effect on a widget at once: Textual's next frame may come 33 ms after the
-        last one, and while an answer streams there often was one."""
-        now = monotonic()
-        if now - self._echoed_at >= UPDATE_PERIOD:
-            self._echoed_at = now
-            draw_now(widget)
-            sleep(YIELD_S)
-        gc_pause.key_drawn()
-
-    def takes(self, event: events.Key | events.Paste) -> bool:  # noqa: ARG002
-        """True if the screen itself uses a key, before every binding and field."""
-        return False
-
-    def takes_interrupt(self) -> bool:
-        """Deal with Ctrl+C, pressed here or in a dialog above. False if it is the app's."""
-        return False
-
-    async def lets_cover(self, question: str) -> None:
-        """Wait until a question may cover the screen, and show meanwhile that it waits."""
-
-    def note(self, text: str) -> None:
-        """Show a line about the keys; "" removes it."""
-        if text:
-            self.notify(text, severity="warning", markup=False)
-
-    def remove(self) -> AwaitRemove:
-        self.workers.cancel_node(self)  # pyright: ignore[reportUnknownMemberType] - Worker's result
-        return super().remove()
-
-    @on(events.ScreenResume)
-    def _styled_when_composed(self, event: events.ScreenResume) -> None:
-        """Skip restyling when the screen is shown for the first time: its widgets have just been
-        styled."""
-        event.refresh_styles &= bool(cast("Any", self).stack_updates)
-
-    @on(events.Resize)
-    async def _only_the_size_of_now(self, event: events.Resize) -> None:
-        await asyncio.sleep(0)  # a screen that opens has just been laid out once: keys come first
-        if event.size != self.app.size:  # pyright: ignore[reportUnknownMemberType] - Textual's App
-            event.stop()
-            event.prevent_default()
-
-
-@runtime_checkable
-class Pane(Protocol):
-    """A widget with a place for a line about it."""
-
-    def say(self, text: str, /) -> object: ...
-
-
-def note_for(screen: Widget, seconds: float, text: str) -> None:
-    """Show a line about the keys on a screen for that many seconds."""
-    note = cast("Noting", screen).note
-    note(text)
-    screen.set_timer(seconds, lambda: note(""))
-
-
-def copy(widget: Widget, text: str) -> None:
-    """Copy a text, and say so at the widget's place for it, in its pane or on its screen."""
-    widget.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType] - Textual's App
-    copied = f"Copied {plural(len(text), 'character')}."
-    pane = next((node for node in widget.ancestors_with_self if isinstance(node, Pane)), None)
-    if pane is not None:
-        pane.say(copied)
-    else:
-        widget.notify(copied, markup=False)
-
-
-def uncovered(app: App[Any], screen: Screen[Any]) -> bool:
-    """Close the screens that cover one, down to one that is awaited. True if there were any."""
-    before = len(app.screen_stack)
-    while (top := app.screen) is not screen:
-        if not isinstance(top, BaseScreen) or top.awaited:
-            break
-        top.dismiss(None)
-    return len(app.screen_stack) < before
-
-
-class TooSmall(BaseScreen, ModalScreen[None]):
-    """Covers everything while the terminal is too small, and closes by itself.
-
-    A screen that opened above it meanwhile has to close first.
-    """
-
-    DEFAULT_CSS = """
-    TooSmall { align: center middle; background: $background; }
-    TooSmall Static { width: 100%; height: auto; text-align: center; }
-    TooSmall.-fits { background: transparent; }
-    TooSmall.-fits Static { display: none; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "app.interrupt", show=False)]
-
-    def compose(self) -> ComposeResult:
-        yield Static(markup=False)
-
-    def on_screen_resume(self) -> None:
-        self.on_resize()
-
-    def on_resize(self) -> None:
-        size = self.app.size  # pyright: ignore[reportUnknownMemberType] - Textual's App
-        self.set_class(fits(size), "-fits")
-        if fits(size):
-            if self.app.screen is self:  # pyright: ignore[reportUnknownMemberType]
-                self.dismiss()
-            return
-        self.query_one(Static).update(
-            f"This terminal is {size.width} × {size.height}.\n"
-            f"Holdfast needs at least {SMALLEST.width} × {SMALLEST.height}."
-        )
 
 
 ENDING: Final = (
@@ -647,8 +426,13 @@ class ThemedApp(KeySequencer):
             self.push_screen(TooSmall())
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        filters = _COLOURLESS if self.no_color else super().get_line_filters()
-        return [*filters, _CONSOLE] if os.environ.get("TERM") == "linux" else filters
+        console = os.environ.get("TERM") == "linux"
+        if not (console or self.no_color):
+            return super().get_line_filters()
+        from tui.ui.toolkit.line_filters import COLOURLESS, CONSOLE  # noqa: PLC0415 - few need it
+
+        filters = [COLOURLESS] if self.no_color else super().get_line_filters()
+        return [*filters, CONSOLE] if console else filters
 
     @property
     def few_colours(self) -> bool:

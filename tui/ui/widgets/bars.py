@@ -11,7 +11,7 @@ from textual.reactive import reactive
 from textual.style import Style
 
 from tui.core.dataclass import dataclass, replace
-from tui.core.formatting import plural
+from tui.core.formatting import plural, shortened
 from tui.core.text_cleaning import one_line
 from tui.ui.widgets import keys
 from tui.ui.widgets.panes import CachedRender
@@ -54,7 +54,7 @@ def header_line(state: HeaderState, width: int) -> Content:
     texts = (one_line(text) for text in (state.folder, state.branch, state.model, state.title))
     folder, branch, model_name, title_text = texts
     profile = one_line(state.profile)
-    profile = profile if len(profile) <= _LONGEST else f"{profile[: _LONGEST - 1]}…"
+    profile = shortened(profile, _LONGEST)
     lamps = (
         (state.mark, f" {state.mark} ", "bold $background on $warning"),
         (profile, f"profile {profile}", "$text-accent"),

@@ -25,7 +25,7 @@ from tui.core.characters import (
     whole_after,
 )
 from tui.core.terminal_input import is_text
-from tui.ui.toolkit.base_app import BaseScreen
+from tui.ui.toolkit.base_screen import BaseScreen
 
 _WORD_AHEAD = re.compile(r"\s*\w+")
 

@@ -39,7 +39,7 @@ from textual.widgets import Static
 from tui.core.dataclass import dataclass
 from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line
-from tui.ui.toolkit.base_app import BaseScreen
+from tui.ui.toolkit.base_screen import BaseScreen
 from tui.ui.widgets.character_input import CharacterInput
 from tui.ui.widgets.keys import SCREEN_KEYS, bindings, fitting, in_rows
 

@@ -166,7 +166,7 @@ def _convert_user(entry: PlacedRecord, telling: Conversion, *, earlier: bool) ->
 
 
 def _typed(value: JsonObject, blocks: Sequence[Block]) -> str | None:
-    """What the person typed of a message; None where nobody did."""
+    """The part of a message that the person typed; None where nobody did."""
     origin = string(object_of(value.get("origin")), "kind")
     if origin not in ("", "human") or value.get("promptSource") == "system":
         return None

@@ -17,7 +17,7 @@ from textual.timer import Timer
 
 from tui.core.dataclass import dataclass
 from tui.ui.toolkit.answer_guard import guard_of
-from tui.ui.toolkit.base_app import copy
+from tui.ui.toolkit.base_screen import copy
 from tui.ui.widgets.conversation import item_renderer
 from tui.ui.widgets.conversation.item_renderer import selected_source
 from tui.ui.widgets.conversation.items import (
