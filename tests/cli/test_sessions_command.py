@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,17 @@ from tui.session.session import Session
 
 CALL: dict[str, Any] = {"type": "tool_use", "id": "a", "name": "read_file", "input": {"path": "x"}}
 KEY = "sk-ant-" + "a1" * 12
+
+
+def test_a_list_loads_no_agent(path: Path) -> None:
+    code = (
+        "import sys; from tui.cli.main import main; main(['sessions', 'list', '--all']);"
+        "print([m for m in ('tui.agent.agent', 'tui.agent.turn', 'tui.settings.layers')"
+        " if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "read <b>x</b>" in done.stdout
+    assert done.stderr.splitlines()[-1] == "[]"
 
 
 def text(words: str) -> list[dict[str, Any]]:

@@ -21,9 +21,11 @@ from tests.support.spent_session import OTHER, START, Told, said, spent_session,
 from tui.agent.limits import session_cost
 from tui.app.reports.usage_table import IN_ORDER, lines, plain, table_of
 from tui.cli import main
+from tui.context.usage import index
 from tui.context.usage.attribution import GROUPINGS, attribute
 from tui.context.usage.bills import bills_of
 from tui.core.paths import folders
+from tui.session.reader import LoadedSession, read
 from tui.session.records import Record
 
 _QUICK = ("day", "folder", "repository", "session", "purpose")
@@ -187,6 +189,27 @@ class TestSince:
         assert data(capsys)["rows"][-1]["key"] == f"2026-11-{day}"
         late = data(capsys, "--since", f"2026-11-{day}", "--by", "kind")
         assert late["total"]["tokens_of"]["output"] == 20
+
+    def test_sessions_of_other_days_are_not_read(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = Told()
+        before.prompt("Earlier")
+        before.answer(usage(300, 30), *said("Hello."), model=OTHER)
+        write(folders(), before.records, "ba9876543210")
+        opened: list[str] = []
+
+        def noted(path: Path) -> LoadedSession:
+            opened.append(path.stem[-12:])
+            return read(path)
+
+        monkeypatch.setattr(index, "read", noted)
+        late = data(capsys, "--since", "2026-11-22", "--by", "tool")
+        assert opened == ["0123456789ab"]
+        assert late["total"]["tokens_of"]["output"] == 20
+        assert late["models_without_price"] == ["llama3"]
+        assert data(capsys, "--by", "tool")["total"]["tokens_of"]["output"] == 60
+        assert sorted(opened) == ["0123456789ab", "ba9876543210"]
 
     def test_nothing_since_is_said(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert (

@@ -6,27 +6,14 @@ No byte of a session is ever changed: an action makes a file, moves one, or adds
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypeAlias
 
-from tui.agent.composition import make_agent
-from tui.app import launch_config
 from tui.app.options.arguments import Options
-from tui.app.reports.branches import NOTHING_SAID, branch_facts, branch_rows, indent
 from tui.app.session_path import workspace_of
-from tui.app.session_repository import add_title
-from tui.cli import (
-    request_commands,
-    session_diff,
-    session_distill,
-    session_pack,
-    session_replay,
-    session_search,
-    session_timeline,
-    session_verify,
-)
 from tui.cli.session_io import (
     file_of,
     load,
@@ -50,13 +37,13 @@ from tui.core.standard_output import note, print_data, print_text
 from tui.core.text_cleaning import clean
 from tui.core.two_processes import in_fork
 from tui.core.workspace import worktree_of
-from tui.permissions.gate import RulesOnly
 from tui.session import catalog, chain_check, copies, importers, index
 from tui.session.export import Exported, export
 from tui.session.reader import LoadedSession
 from tui.session.records import LEFT_OUT, Finding, Record, is_prompt
 from tui.session.session import Session
 
+_Action: TypeAlias = Callable[[Options], int]
 _MESSAGES = frozenset({"user", "assistant"})
 _LARGE = 4_000_000
 """Bytes of a session from which a second process checks it while this one reads it."""
@@ -109,6 +96,15 @@ def _family(
 
 def tree(options: Options) -> int:
     """Print the branches, each followed by those that left it."""
+    # both need the configuration
+    from tui.app import launch_config  # noqa: PLC0415
+    from tui.app.reports.branches import (  # noqa: PLC0415
+        NOTHING_SAID,
+        branch_facts,
+        branch_rows,
+        indent,
+    )
+
     path = path_of(options)
     loaded, prices = load(path), launch_config.config_for(options, path).prices
     rows = branch_rows(loaded.records, prices)
@@ -181,6 +177,12 @@ def view_(options: Options) -> int:
         raise UsageError(
             "--at and --diff find a request on any branch.", hint="Leave out --branch."
         )
+    # no other action needs an agent, which takes longer to load than most actions take
+    from tui.agent.composition import make_agent  # noqa: PLC0415
+    from tui.app import launch_config  # noqa: PLC0415
+    from tui.cli import request_commands  # noqa: PLC0415
+    from tui.permissions.gate import RulesOnly  # noqa: PLC0415
+
     if options.sessions.request is not None:
         return request_commands.view(options, options.sessions.request)
     if options.sessions.diff:
@@ -279,7 +281,8 @@ def send(options: Options) -> int:
 
 def report(options: Options) -> int:
     """Print what was done in a session, or write it to a file."""
-    # both need the configuration
+    # all need the configuration
+    from tui.app import launch_config  # noqa: PLC0415
     from tui.app.session_page import session_page  # noqa: PLC0415
     from tui.app.session_report import session_report  # noqa: PLC0415
 
@@ -342,6 +345,8 @@ def fork(options: Options) -> int:
 
 def rename(options: Options) -> int:
     """Add a title to the record."""
+    from tui.app.session_repository import add_title  # noqa: PLC0415 - for this action only
+
     title = " ".join((options.sessions.second or "").split())
     if not title:
         raise UsageError("Give a title.", hint='holdfast sessions rename ID "a title"')
@@ -362,26 +367,31 @@ def delete(options: Options) -> int:
     return 0
 
 
-_ACTIONS = {
+_ELSEWHERE: Final = {
+    "search": ("session_search", "search"),
+    "diff": ("session_diff", "diff"),
+    "verify": ("session_verify", "verify"),
+    "replay": ("session_replay", "replay"),
+    "timeline": ("session_timeline", "timeline"),
+    "distill": ("session_distill", "distill"),
+    "pack": ("session_pack", "pack_"),
+    "unpack": ("session_pack", "unpack_"),
+}
+"""The module and function of each action that has a module: most take longer to load than to list
+the sessions."""
+
+_ACTIONS: Final[Mapping[str, _Action]] = {
     "list": list_,
-    "search": session_search.search,
     "show": show,
     "tree": tree,
     "check": check,
     "view": view_,
-    "diff": session_diff.diff,
-    "verify": session_verify.verify,
-    "replay": session_replay.replay,
     "repair": repair_,
     "import": import_,
     "export": export_,
     "send": send,
     "report": report,
-    "timeline": session_timeline.timeline,
-    "distill": session_distill.distill,
     "fork": fork,
-    "pack": session_pack.pack_,
-    "unpack": session_pack.unpack_,
     "rename": rename,
     "delete": delete,
 }
@@ -389,6 +399,10 @@ _ACTIONS = {
 
 def run(options: Options) -> int:
     """Carry out one action. Returns the exit code; raises HoldfastError."""
+    if options.action in _ELSEWHERE:
+        module, name = _ELSEWHERE[options.action]
+        act: _Action = getattr(import_module(f"tui.cli.{module}"), name)
+        return act(options)
     return _ACTIONS[options.action](options)
 
 

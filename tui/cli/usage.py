@@ -184,7 +184,13 @@ def _of_shares(
 ) -> _Made:
     made = _Made()
     grouping = cast("Grouping", by)  # the others are in _QUICK
-    for session, shares in rows_in(folders(), found, prices, reading_progress):
+    days = LocalDays()
+
+    def counts(bill: Bill) -> bool:
+        return not since or days.of(moment_of(bill.time)) >= since
+
+    billed = [one for one in found if any(map(counts, one.bills))]  # the others have no rows
+    for session, shares in rows_in(folders(), billed, prices, reading_progress):
         rows = shares.rows(grouping, lambda day: day >= since)
         for key, amount in rows.items():
             name = key
@@ -194,8 +200,21 @@ def _of_shares(
             made.add(name, amount)
         if rows:
             made.sessions.add(session.file[1])
-        made.unknown |= dict.fromkeys(shares.unknown)
+    made.unknown = dict.fromkeys(_unknown(found, prices))
     return made
+
+
+def _unknown(
+    found: Sequence[BilledSession], prices: Mapping[str, Mapping[str, Price]]
+) -> Iterator[str]:
+    """Yield the models without a known price."""
+    bills: dict[tuple[str, str], Bill] = {}
+    for session in found:
+        for bill in session.bills:
+            bills.setdefault((bill.model, bill.profile), bill)
+    for bill in bills.values():
+        if bill.price(prices.get(bill.profile, prices[""])) is None:
+            yield bill.model
 
 
 def _notes(found: Sequence[BilledSession], made: _Made) -> Iterator[str]:

@@ -16,29 +16,39 @@ _PRIVATE = late_pattern(
     r"|ANTHROPIC_(.*_)?(API_KEY|AUTH_TOKEN|IDENTITY_TOKEN|CUSTOM_HEADERS))$"
 )
 
-_SHAPES = late_pattern(
-    # After the escape of a newline or a tab a key begins, too.
-    r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:"
-    r"sk-ant-[A-Za-z0-9_-]{16,}"
+_KEYS: Final = (
+    (("sk-",), r"sk-ant-[A-Za-z0-9_-]{16,}"),
     # A name such as sk-fading-circle has no digit.
-    r"|sk-(?=[A-Za-z_-]{0,256}[0-9])[A-Za-z0-9_-]{20,}"
-    r"|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"
-    r"|gh[pousr]_[A-Za-z0-9]{30,}"
-    r"|github_pat_[A-Za-z0-9_]{30,}"
-    r"|glpat-[A-Za-z0-9_-]{20,}"
-    r"|xox[abeprs]-[A-Za-z0-9-]{10,}"
-    r"|xapp-[0-9]-[A-Za-z0-9-]{20,}"
-    r"|A(?:KIA|SIA)[0-9A-Z]{16}(?![0-9A-Z])"
-    r"|AIza[0-9A-Za-z_-]{35}"
-    r"|npm_[A-Za-z0-9]{36}"
-    r"|hf_[A-Za-z0-9]{30,}"
-    r"|pypi-AgE[A-Za-z0-9_-]{50,}"
-    r"|SG\.[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{30,}"
+    (("sk-",), r"sk-(?=[A-Za-z_-]{0,256}[0-9])[A-Za-z0-9_-]{20,}"),
+    (("k_live_", "k_test_"), r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_[A-Za-z0-9]{30,}"),
+    (("github_pat_",), r"github_pat_[A-Za-z0-9_]{30,}"),
+    (("glpat-",), r"glpat-[A-Za-z0-9_-]{20,}"),
+    (("xox",), r"xox[abeprs]-[A-Za-z0-9-]{10,}"),
+    (("xapp-",), r"xapp-[0-9]-[A-Za-z0-9-]{20,}"),
+    (("AKIA", "ASIA"), r"A(?:KIA|SIA)[0-9A-Z]{16}(?![0-9A-Z])"),
+    (("AIza",), r"AIza[0-9A-Za-z_-]{35}"),
+    (("npm_",), r"npm_[A-Za-z0-9]{36}"),
+    (("hf_",), r"hf_[A-Za-z0-9]{30,}"),
+    (("pypi-AgE",), r"pypi-AgE[A-Za-z0-9_-]{50,}"),
+    (("SG.",), r"SG\.[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{30,}"),
     # After - or _ the first part is limited: otherwise, each of many would be read to the end of
     # them.
-    r"|eyJ(?:(?<![_-]eyJ)[A-Za-z0-9_-]{10,}|[A-Za-z0-9_-]{10,1000})"
-    r"\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"
-    r")"
+    (
+        ("eyJ",),
+        (
+            r"eyJ(?:(?<![_-]eyJ)[A-Za-z0-9_-]{10,}|[A-Za-z0-9_-]{10,1000})"
+            r"\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"
+        ),
+    ),
+)
+"""The shapes of keys, each with its marks: every key of that shape has one of them."""
+
+_MARKS: Final = tuple(dict.fromkeys(mark for marks, _ in _KEYS for mark in marks))
+
+_SHAPES = late_pattern(
+    # After the escape of a newline or a tab a key begins, too.
+    r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:" + "|".join(shape for _, shape in _KEYS) + ")"
 )
 
 _PEM_MARK = late_pattern(r"-----(BEGIN|END) ([A-Z ]*PRIVATE KEY)(?=-----)")
@@ -102,8 +112,11 @@ def session_variables(session: str) -> dict[str, str]:
 def mask(text: str) -> tuple[str, int]:
     """Return `text` with keys of known shapes masked, and the number of them."""
     text, keys = _mask_private_keys(text)
-    text, others = _SHAPES.subn(MASK, text)
-    return text, keys + others
+    for mark in _MARKS:
+        if mark in text:
+            text, others = _SHAPES.subn(MASK, text)
+            return text, keys + others
+    return text, keys  # as most texts: without the pattern, which takes several times as long
 
 
 def is_secret_name(path: str) -> bool:

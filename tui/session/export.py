@@ -65,7 +65,7 @@ def document(
     for part in given:
         text, masked = mask(part.text)
         count += masked
-        parts.append(replace(part, text=text))
+        parts.append(replace(part, text=text) if masked else part)
     name, masked = mask(title or loaded.header.id)
     count += masked
     head = [*_head(loaded, count), *more]
@@ -176,8 +176,9 @@ def _markdown(title: str, head: Sequence[str], parts: Iterable[DocumentPart]) ->
 
 
 def _fenced(text: str) -> list[str]:
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
+    fence = "```"
+    if fence in text:  # which is seldom
+        fence = "`" * (max(map(len, re.findall(r"`+", text))) + 1)
     return [fence, text, fence]
 
 

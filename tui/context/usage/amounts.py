@@ -85,7 +85,10 @@ class Amount(Struct, gc=False):
         """Its numbers, rounded to what a sum over a million rows needs."""
         numbers = astuple(self)
         counts, usd = numbers[:_COUNTS], numbers[_COUNTS:]
-        return [*[round(one, 3) for one in counts], *[round(one, 12) for one in usd]]
+        return [  # most of them are zero
+            *[round(one, 3) if one else one for one in counts],
+            *[round(one, 12) if one else one for one in usd],
+        ]
 
     @classmethod
     def of_json(cls, value: Iterable[float]) -> Amount:

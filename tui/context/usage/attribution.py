@@ -84,6 +84,8 @@ MISSED: Final = "not in the cache"
 OTHER_MODEL: Final = "another model"
 OTHER_SERVER: Final = "another server"
 OTHER_PROFILE: Final = "another profile"
+_OF_THINGS: Final[tuple[Grouping, ...]] = ("kind", "tool", "file", "server", "skill", "agent")
+"""The groupings by a field of a thing, in the order of its fields."""
 _SIDE: Final[Mapping[str, Kind]] = {
     "summaries": "writing summaries",
     "memory notes": "writing memory notes",
@@ -376,17 +378,15 @@ class _Attributor:
 
     def _settle(self) -> None:
         """Put down what everything has cost this day."""
-        for key, amount in self._owned.items():
+        owned, self._owned = self._owned, {}
+        things = [(key, amount) for key, amount in owned.items() if not isinstance(key, int)]
+        for place, by in enumerate(_OF_THINGS if things else ()):
+            rows = self._groups.setdefault(by, {})
+            for thing, amount in things:
+                _gather(rows, thing[place], amount)
+        for key, amount in owned.items():
             if isinstance(key, int):
                 self._put("brought", str(key) if key else "", amount)
-            else:
-                self._put("kind", key.kind, amount)
-                self._put("tool", key.tool, amount)
-                self._put("file", key.file, amount)
-                self._put("server", key.server, amount)
-                self._put("skill", key.skill, amount)
-                self._put("agent", key.agent, amount)
-        self._owned = {}
 
     def _price(self, bill: Bill) -> ModelPrice | None:
         """The price of a bill, looked up once for each model."""
@@ -443,7 +443,8 @@ class _Attributor:
             del self._row[start:]
         self._row += parts
         keys = self._keys
-        self._costs.extend([(owner[:keys], weight) for owner, weight in parts])
+        every = keys == len(Owner._fields)  # as for the index: without a copy of each
+        self._costs.extend(parts if every else [(owner[:keys], weight) for owner, weight in parts])
 
     def _input(self, bill: Bill, rates: TokenRates) -> float:
         """Share a request's input out. Returns its tokens for a unit of weight."""
