@@ -98,15 +98,17 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, cast
+
+from msgspec import structs
 
 from tui.core.dataclass import dataclass, field
 from tui.core.facts import DEFAULT_PROFILE
 from tui.core.images import without_words
 from tui.core.late_pattern import late_pattern
-from tui.core.messages import blocks_of, object_of, string_of, text_of
+from tui.core.messages import Usage, blocks_of, list_of, object_of, string_of, text_of
 from tui.core.redaction import mask_values
 
 _TITLE_CHARS: Final = 80
@@ -235,6 +237,20 @@ BESIDE: Final = frozenset({"side_question", WARMED})
 
 SUB_AGENT: Final = "sub_agent"
 """The type of the records that say which sub-agents worked for a session."""
+
+
+def spent_in(record: Record) -> Iterator[tuple[str, int, Usage]]:
+    """Yield what a sub-agent's record says that it was billed for: a model, the number of its
+    answers and their usage. Where a sum doesn't say how long its prompts were, they count as
+    equally long: together they would cost as one long prompt."""
+    for one in map(object_of, list_of(record.data.get("spent"))):
+        usage, given = Usage.from_json(one.get("usage")), one.get("requests")
+        count = given if type(given) is int and given > 0 else 1
+        if count > 1 and not usage.context_tokens:
+            usage = structs.replace(usage, context_tokens=usage.prompt_tokens // count)
+        yield string_of(one.get("model")), count, usage
+
+
 FILE_CHANGE: Final = "file_change"
 """The type of the records that say what sub-agents did to files."""
 JOB_MOVED: Final = "job_moved"

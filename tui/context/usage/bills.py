@@ -12,9 +12,9 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from tui.core.config import Price, profile_of
 from tui.core.facts import DEFAULT_PROFILE
-from tui.core.messages import Usage, list_of, object_of, string_of
+from tui.core.messages import Usage, string_of
 from tui.provider.prices import ModelPrice, price_of
-from tui.session.records import BATCH, COSTLY, SUB_AGENT, Record
+from tui.session.records import BATCH, COSTLY, SUB_AGENT, Record, spent_in
 
 Purpose: TypeAlias = Literal[
     "answers",
@@ -69,17 +69,15 @@ def bills_of(record: Record) -> Iterator[Bill]:
     data = record.data
     if record.type == SUB_AGENT:
         agent = agent_label(data)
-        for one in map(object_of, list_of(data.get("spent"))):
-            if (usage := Usage.from_json(one.get("usage"))).total:
-                count, model = one.get("requests"), string_of(one.get("model"))
-                number = count if type(count) is int and count > 0 else 1
+        for model, count, usage in spent_in(record):
+            if usage.total:
                 yield Bill(
                     record.id,
                     record.time,
                     model,
                     usage,
                     "sub-agents",
-                    requests=number,
+                    requests=count,
                     agent=agent,
                     profile=_payer(record, model),
                 )
