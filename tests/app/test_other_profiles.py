@@ -337,6 +337,32 @@ async def test_a_summary_is_made_through_the_other_profile(
     assert (done.problem, done.model) == ("", f"@aws/{OPUS}")
 
 
+async def test_a_summary_of_several_answers_is_paid_where_each_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = [THINKS, THINKS], [{"text": "A summary of it all."}] * 2
+    more = "[compaction]\nmemory_flush = false"
+    async with api_and_bedrock(monkeypatch, *turns, more) as (first, cloud):
+        # one answer without a summary, then it is overloaded
+        busy = {"status": 529, "type": "overloaded_error"}
+        first.script.compactions = [{"stop_reason": "end_turn"}, busy]
+        async with opened(Options(cwd=tmp_path)) as (_, agent, _facts):
+            for text in ("hello", "and now?"):
+                await ask(agent, text * 300)
+            facts = [one async for one in agent.context.compact()]
+            recorded = agent.spending().session.usd
+            paid = [
+                (one.type, one.data["model"])
+                for one in agent.session.records
+                if one.type in {"unused", "compaction"}
+            ]
+        billed = first.cache.dollars + 1.1 * cloud.cache.dollars
+    done = next(one for one in facts if isinstance(one, CompactionFinished))
+    assert not done.problem
+    assert paid == [("unused", OPUS), ("compaction", f"@aws/{OPUS}")]
+    assert recorded == pytest.approx(billed)  # pyright: ignore[reportUnknownMemberType]
+
+
 async def test_a_key_that_is_refused_offers_the_other_profile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
