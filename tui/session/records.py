@@ -104,6 +104,7 @@ from typing import Any, Final, cast
 
 from msgspec import structs
 
+from tui.core.config import profile_of
 from tui.core.dataclass import dataclass, field
 from tui.core.facts import DEFAULT_PROFILE
 from tui.core.images import without_words
@@ -174,6 +175,13 @@ class Record:
 
 PROFILE: Final = "profile"
 """The type of the records that say which profile pays from there on."""
+
+
+def paid_by(model: str, profile: str) -> str:
+    """The profile that pays for a model, "" for none: the one that the model's whole name says,
+    else `profile`, the one in use."""
+    named = profile_of(model)
+    return "" if named == DEFAULT_PROFILE else named or profile
 
 
 def profile_in(record: Record) -> str:
