@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -223,6 +224,19 @@ async def test_in_a_copy_of_a_branch_each_answer_is_paid_by_who_paid_it(tmp_path
             assert ids == sorted(set(ids))
             rebuilt = RequestReplay(copy.records).every()
             assert [one.problem for one in rebuilt] == ["", ""]
+
+
+async def test_what_is_replayed_through_another_profile_is_paid_by_that(tmp_path: Path) -> None:
+    async with two_servers() as (_, work):
+        path = await made(Options(cwd=tmp_path))
+        words = ["--profile", "work", "-C", str(tmp_path)]
+        again = ["sessions", "replay", str(path), "--at", "1", "--yes", *words]
+        assert await asyncio.to_thread(main, again) == 0
+        assert asked(work) == [WORK]
+        (copy,) = {one.path for one in bills_in(folders())} - {path}
+        paid = [one.payer for one in read(copy).records if one.type == "assistant"]
+        assert paid == ["work"]
+        assert read(path).records[-1].payer == ""
 
 
 async def test_a_session_whose_profile_is_gone_goes_on_only_with_another_one(
