@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isclose
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,25 @@ import pytest
 
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent.limits import Limits, SessionCost, SpendingCounter, Spent, session_cost
+from tui.agent.limits import (
+    Limits,
+    SessionCost,
+    SpendingCounter,
+    Spent,
+    session_cost,
+    spent_by_model,
+)
 from tui.app.reports import Report
 from tui.app.reports.session import status_rows
+from tui.context.timeline import SessionTimeline
+from tui.context.usage import Amount, bills_of
 from tui.context.validate import check
 from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config, Price
 from tui.core.messages import Usage, text_block
+from tui.provider.prices import price_of
+from tui.session.records import Record
 from tui.session.session import Session
 
 PRICE = Price(input=3.0, output=15.0, cache_write=3.75, cache_read=0.3)
@@ -147,3 +159,38 @@ async def test_a_limit_stops_a_turn_cleanly(tmp_path: Path, limits: Limits, says
     assert end.usage == Usage(input_tokens=200, output_tokens=20)
     assert agent.spent.requests == 2
     assert check(agent.context.next_request().messages) == [], "no call is left without a result"
+
+
+def ran(spent: list[dict[str, Any]]) -> Record:
+    """The record of a sub-agent that has ended."""
+    return Record("sub_agent", "a", None, "2026-11-21T12:00:00Z", {"state": "done", "spent": spent})
+
+
+@pytest.mark.parametrize("prompts", [[20_000] * 10, [30_000, 100_001, 40_000, 150_000]])
+def test_a_sub_agent_costs_what_its_requests_cost_and_not_one_with_all_their_tokens(
+    tmp_path: Path, prompts: list[int]
+) -> None:
+    model, session = "claude-haiku-5-5", Session.in_memory(tmp_path, clock=SystemClock())
+    for tokens in prompts:
+        answered(session, model, input_tokens=tokens, cache_read_input_tokens=0)
+    price = price_of(model, {})
+    assert price is not None
+    each = [Usage.from_json(one.data["usage"]) for one in session.records]
+    whole = sum(map(price.cost, each))
+    record = ran(spent_by_model(session.records))
+    told = Spent.of_sub_agent(record, {})
+    assert (told.requests, told.usage.input_tokens) == (len(prompts), sum(prompts))
+    bills = [Amount.of(bill, bill.price({})) for bill in bills_of(record)]
+    timeline = SessionTimeline()
+    timeline.add(record)
+    for usd in (told.usd, sum(one.usd for one in bills), timeline.spent.total):
+        assert usd is not None
+        assert isclose(usd, whole)
+
+
+def test_a_sum_of_before_that_names_no_prompt_counts_as_of_equal_ones() -> None:
+    usage = Usage(200_000, 1_000)
+    record = ran([{"model": "claude-haiku-5-5", "requests": 10, "usage": usage.to_json()}])
+    told = Spent.of_sub_agent(record, {})
+    assert told.usd is not None
+    assert isclose(told.usd, 0.2 * 0.1 + 0.001 * 0.5)

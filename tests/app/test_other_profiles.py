@@ -337,6 +337,71 @@ async def test_a_summary_is_made_through_the_other_profile(
     assert (done.problem, done.model) == ("", f"@aws/{OPUS}")
 
 
+async def test_a_summary_of_several_answers_is_paid_where_each_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = [THINKS, THINKS], [{"text": "A summary of it all."}] * 2
+    more = "[compaction]\nmemory_flush = false"
+    async with api_and_bedrock(monkeypatch, *turns, more) as (first, cloud):
+        # one answer without a summary, then it is overloaded
+        busy = {"status": 529, "type": "overloaded_error"}
+        first.script.compactions = [{"stop_reason": "end_turn"}, busy]
+        async with opened(Options(cwd=tmp_path)) as (_, agent, _facts):
+            for text in ("hello", "and now?"):
+                await ask(agent, text * 300)
+            facts = [one async for one in agent.context.compact()]
+            recorded = agent.spending().session.usd
+            paid = [
+                (one.type, one.data["model"])
+                for one in agent.session.records
+                if one.type in {"unused", "compaction"}
+            ]
+        billed = first.cache.dollars + 1.1 * cloud.cache.dollars
+    done = next(one for one in facts if isinstance(one, CompactionFinished))
+    assert not done.problem
+    assert paid == [("unused", OPUS), ("compaction", f"@aws/{OPUS}")]
+    assert recorded == pytest.approx(billed)  # pyright: ignore[reportUnknownMemberType]
+
+
+async def test_the_price_of_going_on_elsewhere_knows_what_that_account_has_cached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = [THINKS, BUSY, THINKS], [THINKS, THINKS, BUSY]
+    async with api_and_bedrock(monkeypatch, *turns) as (first, cloud):
+        file = folders().config_file
+        file.write_text(file.read_text().replace("[profile.aws]", _FALLS_BACK))
+        async with opened(Options(cwd=tmp_path)) as (_, agent, _facts):
+            for text in ("word " * 4000, "and now?"):
+                await ask(agent, text)  # the second is answered by the cloud
+            path = agent.session.path
+        options = Options(cwd=tmp_path).having(resume=str(path), profile="aws")
+        async with opened(options, Program(options, None).choice()) as (program, agent, _facts):
+            info = await program.model_info(agent.models.current)
+            before = agent.models.next_prompt(info)
+            await ask(agent, "more")
+            there = agent.spending().last
+            billed = first.cache.dollars
+            facts = await ask(agent, "and more")
+            back = agent.spending().last
+            price = price_of(OPUS, {})
+            assert price is not None
+            billed = first.cache.dollars - billed - price.forecast(output=back.output_tokens)
+        assert cloud.refused == []
+    # the cloud has what it got as the fallback
+    assert before.cached == pytest.approx(there.cache_read_input_tokens, rel=0.02)  # pyright: ignore[reportUnknownMemberType]
+    assert before.tokens == pytest.approx(there.prompt_tokens, rel=0.02)  # pyright: ignore[reportUnknownMemberType]
+    # and the API what it got before
+    switched = next(one for one in facts if isinstance(one, ModelSwitched))
+    assert switched.new == f"@default/{OPUS}"
+    new = back.prompt_tokens - back.cache_read_input_tokens
+    assert back.cache_read_input_tokens > 10 * new
+    assert switched.again == pytest.approx(new, abs=60)  # pyright: ignore[reportUnknownMemberType]
+    assert switched.usd == pytest.approx(billed, rel=0.02)  # pyright: ignore[reportUnknownMemberType]
+
+
+_FALLS_BACK = "[profile.aws]\nfallback_models = ['@default']"
+
+
 async def test_a_key_that_is_refused_offers_the_other_profile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ from tui.app.options.arguments import Options
 from tui.app.program import Program
 from tui.app.services import SessionChoice
 from tui.cli.main import main
+from tui.context.request_replay import RequestReplay
 from tui.context.usage import bills_in
 from tui.core.errors import ConfigError, CredentialsError
 from tui.core.facts import Fact, ProfileUsed, SessionStarted
@@ -198,6 +200,43 @@ async def test_a_fork_has_the_profile_of_its_original(tmp_path: Path) -> None:
             await ask(agent)
         assert asked(work) == [WORK] * 2
         assert profile_in(copy) == ("work", [])
+
+
+async def test_in_a_copy_of_a_branch_each_answer_is_paid_by_who_paid_it(tmp_path: Path) -> None:
+    async with two_servers() as (home, work):
+        path = await made(Options(cwd=tmp_path))
+        options = Options(cwd=tmp_path).having(resume=str(path), profile="work")
+        async with opened(options, Program(options, None).choice()) as (_, agent, _facts):
+            await ask(agent)
+            (_, second) = (one.id for one in agent.session.records if one.type == "user")
+            await agent.session.rewind(second)
+        async with opened(options, Program(options, None).choice()) as (_, agent, _facts):
+            await ask(agent)  # the change to this profile is on the other branch
+            last = agent.session.records[-1].id
+        assert (len(asked(home)), len(asked(work))) == (1, 2)
+        clock, place = Program(Options(), None).clock, folders()
+        for at in ("", last):
+            copy = read(copies.fork(read(path), folders=place, clock=clock, at=at))
+            paid = [one.payer for one in copy.records if one.type == "assistant"]
+            assert paid == ["", "work"]
+            assert not copy.findings
+            ids = [one.id for one in copy.records]
+            assert ids == sorted(set(ids))
+            rebuilt = RequestReplay(copy.records).every()
+            assert [one.problem for one in rebuilt] == ["", ""]
+
+
+async def test_what_is_replayed_through_another_profile_is_paid_by_that(tmp_path: Path) -> None:
+    async with two_servers() as (_, work):
+        path = await made(Options(cwd=tmp_path))
+        words = ["--profile", "work", "-C", str(tmp_path)]
+        again = ["sessions", "replay", str(path), "--at", "1", "--yes", *words]
+        assert await asyncio.to_thread(main, again) == 0
+        assert asked(work) == [WORK]
+        (copy,) = {one.path for one in bills_in(folders())} - {path}
+        paid = [one.payer for one in read(copy).records if one.type == "assistant"]
+        assert paid == ["work"]
+        assert read(path).records[-1].payer == ""
 
 
 async def test_a_session_whose_profile_is_gone_goes_on_only_with_another_one(

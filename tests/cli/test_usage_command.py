@@ -62,7 +62,7 @@ def test_days_are_told_with_their_cost(capsys: pytest.CaptureFixture[str]) -> No
     out, err = asked(capsys)
     assert "1 session\n" in out
     (row,) = [line for line in out.splitlines() if line.startswith("2026-11-21")]
-    assert "$0.47 + ?" in row
+    assert "$0.45 + ?" in row
     assert "░" in row
     assert "░░ from the cache" in out
     assert "No price is known for llama3" in err
@@ -150,6 +150,22 @@ def test_each_profile_pays_its_own_price(
     assert isclose(
         data(capsys, "--by", by)["total"]["cost_usd"], 1.1 * regional + direct, abs_tol=1e-5
     )
+
+
+@pytest.mark.parametrize("by", ["profile", "model", "day", "prompt", "kind", "agent"])
+def test_a_sub_agent_that_went_on_through_another_profile_is_priced_by_both(
+    home: Path, capsys: pytest.CaptureFixture[str], by: str
+) -> None:
+    file = folders({"HOLDFAST_HOME": str(home)}).config_file
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('[profile.dear.prices."*"]\ntimes = 3.0\n')
+    model, one = "claude-opus-5-5", {"requests": 1, "usage": {"output_tokens": 100_000}}
+    made = Told()
+    made.prompt("Look.")
+    spent = [{"model": model, **one}, {"model": f"@dear/{model}", **one}]
+    made.tell("sub_agent", call_id="c", session="ab12", state="done", spent=spent)
+    told(made.records)
+    assert isclose(data(capsys, "--by", by)["total_usd"], 2.0 + 3 * 2.0)
 
 
 def test_prompts_have_their_words_and_their_order(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,11 +17,12 @@ from msgspec import structs
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.hooks import HookRunner
+from tui.agent.limits import PaidAnswers
 from tui.agent.request.break_cost import ChangePrice, price_of_compaction
 from tui.agent.request.side_requests import SummaryRequest, summary_request
 from tui.agent.request.state import RequestState
 from tui.agent.request.view import prepare
-from tui.agent.side_question import MemoryFlush, Summarizer, WarmSummarizer
+from tui.agent.side_question import MemoryFlush, Summarizer, WarmSummarizer, record_unused
 from tui.context import compaction_triggers, compaction_view
 from tui.context.compaction_block import COMPACTION
 from tui.context.compaction_view import CompactionPlan
@@ -42,7 +43,6 @@ from tui.tokens.estimate import weight
 
 if TYPE_CHECKING:
     from tui.agent.exam import ExamResult
-    from tui.agent.server_summary import ServerSummarizer
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class CompactionPreview:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A summary, the records that it replaces, its usage, and the record of the server's block.
+    """A summary, the records that it replaces, and the record of the server's block.
     `exam` is what came of its exam, None where there was none.
 
     `notes` are for the memory, None where none were asked for with it; `flushed`: that was done
@@ -92,7 +92,6 @@ class _Made:
 
     plan: CompactionPlan
     summary: str
-    usage: Usage
     notes: list[str] | None = None
     flushed: bool = False
     block: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -114,7 +113,8 @@ class Compactor:
     """The id of the prompt in whose turn it failed."""
     _hashed: tuple[str, str] = "", ""
     """The last record that a plan covered, and the hash of all up to it."""
-    _asked: Sequence[ServerSummarizer | WarmSummarizer | Summarizer] = ()
+    _paid: PaidAnswers = field(default_factory=PaidAnswers)
+    """The answers of the compaction that runs."""
     """The models asked for the summary that is being made, in turn."""
 
     async def due(self) -> bool:
@@ -184,7 +184,7 @@ class Compactor:
         behind = round(asked.cut.weight * ctx.ledger.ratio) if asked else 0
         return await price_of_compaction(
             self.requests,
-            self._finished(_Made(planned, summary, Usage(), block=sent), "manual", before=before),
+            self._finished(_Made(planned, summary, block=sent), "manual", before=before),
             read=before - behind,
             saved=before - kept - length,
             output=length,
@@ -206,7 +206,7 @@ class Compactor:
             return False
         before = self.ctx.ledger.tokens
         self.ctx.publish(facts.CompactionStarted(reason, before, planned.messages))
-        self._asked = ()
+        self._paid = PaidAnswers()
         try:
             made = await self._made(reason, planned, request, focus, fill=fill)
             made = await self._examined(made)
@@ -251,27 +251,26 @@ class Compactor:
         else from its text in requests of their own. Raises HoldfastError where there is none."""
         from tui.agent.server_summary import ServerSummarizer  # noqa: PLC0415 - on demand
 
-        server = ServerSummarizer(self.ctx, self.requests)
-        warm, cold = WarmSummarizer(self.ctx, self.requests), Summarizer(self.ctx)
-        self._asked = server, warm, cold
+        server = ServerSummarizer(self.ctx, self.requests, self._paid)
+        warm = WarmSummarizer(self.ctx, self.requests, self._paid)
+        cold = Summarizer(self.ctx, self._paid)
         if asked:
             notes = self.memory.pending(planned.covers)
             if summary := await server.summary(asked, focus, notes=notes):
                 block = _block_fields(asked, self.ctx.link.server, server.sent())
-                return _Made(planned, summary, server.usage, server.notes, block=block)
+                return _Made(planned, summary, server.notes, block=block)
             planned = self._plan(prepare(self.requests).view, fill=fill) or planned
         if reason != "overflow" and warm.fits():
             with suppress(ProviderError):
                 pending = self.memory.pending(planned.covers)
                 if summary := await warm.summary(focus, notes=pending):
-                    return _Made(planned, summary, server.usage + warm.usage, warm.notes)
+                    return _Made(planned, summary, warm.notes)
             flushed = False
         else:
             await self.memory.flush(upto=planned.covers)
             flushed = True
         summary = await cold.summary(self._covered(planned, prepare(self.requests).view), focus)
-        usage = server.usage + warm.usage + cold.usage
-        return _Made(planned, summary, usage, flushed=flushed)
+        return _Made(planned, summary, flushed=flushed)
 
     async def _examined(self, made: _Made) -> _Made:
         """The summary with its exam, where one is wanted: what it lacks is sent word for word.
@@ -341,7 +340,7 @@ class Compactor:
         budget = min(DIGEST_TOKENS, max(64, self.ctx.link.model.window // 20))
         summary = digest(self._covered(planned, view), budget)
         freed = self._freed(planned, view)
-        self._record(_Made(planned, summary, Usage()), "digest", before=before)
+        self._record(_Made(planned, summary), "digest", before=before)
         return tokenizer.count(summary) < freed
 
     async def _blocked_by_hooks(self, reason: Reason, focus: str) -> bool:
@@ -419,6 +418,7 @@ class Compactor:
     ) -> tuple[facts.CompactionFinished, list[facts.ExamFinished]]:
         """Append the records of the compaction and its exam, and make the view by them."""
         finished = self._finished(made, reason, before=before)
+        record_unused(self.ctx, self._paid, "not all of it by the model of the summary")
         checked = [made.exam.event(self.ctx, len(made.verbatim))] if made.exam else []
         for fact in (finished, *checked):
             self.ctx.recorder.write(fact)
@@ -434,7 +434,8 @@ class Compactor:
         return self._hashed[1]
 
     def _finished(self, made: _Made, reason: Reason, *, before: int) -> facts.CompactionFinished:
-        """A compaction as it is recorded."""
+        """A compaction as it is recorded, with the bill of the model that answered last."""
+        model, usage = self._paid.last() or (self.ctx.link.model.id, Usage())
         return facts.CompactionFinished(
             before,
             self.ctx.ledger.compacted(made.plan.summarised, made.summary),
@@ -443,8 +444,8 @@ class Compactor:
             reason,
             covers=made.plan.covers,
             prefix_sha256=self._prefix(made.plan),
-            model=self.ctx.link.beside or self.ctx.link.model.id,
-            usage=made.usage,
+            model=model,
+            usage=usage,
             verbatim=made.verbatim,
             **made.block,
         )
@@ -452,9 +453,7 @@ class Compactor:
     def _give_up(self, before: int, reason: Reason, problem: str) -> Literal[False]:
         """Nothing was changed, and it is not tried again in this turn."""
         self._gave_up = _last_prompt(self.ctx.records)
-        usage = sum((one.usage for one in self._asked), Usage())
-        if usage.total:
-            self.ctx.record(facts.AnswerUnused(self.ctx.link.beside, usage, problem))
+        record_unused(self.ctx, self._paid, problem)
         self.ctx.publish(facts.CompactionFinished(before, before, 0, "", reason, problem))
         return False
 

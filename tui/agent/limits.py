@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from typing import Any, Final, Literal
+
+from msgspec import structs
 
 from tui.core.config import Price
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import LimitReachedError
 from tui.core.formatting import plural
 from tui.core.late_pattern import late_pattern
-from tui.core.messages import Block, Usage, blocks_of, list_of, object_of, text_of
+from tui.core.messages import Block, Usage, blocks_of, text_of
 from tui.provider.prices import ModelPrice, price_of
-from tui.session.records import BATCH, COSTLY, SUB_AGENT, Record, is_prompt
+from tui.session.records import BATCH, COSTLY, SUB_AGENT, Record, is_prompt, spent_in
 
 LOOP_REPEATS = 5
 """Number of equal (call, result) pairs in a row that end the turn."""
@@ -45,10 +47,8 @@ class Spent:
     def of_sub_agent(cls, record: Record, prices: Mapping[str, Price]) -> Spent:
         """Return the cost of a sub-agent's run, by its record."""
         spent = cls()
-        for one in map(object_of, list_of(record.data.get("spent"))):
-            usage, requests = Usage.from_json(one.get("usage")), one.get("requests")
-            price = price_of(str(one.get("model")), prices, record.payer)
-            count = requests if isinstance(requests, int) else 1
+        for model, count, usage in spent_in(record):
+            price = price_of(model, prices, record.payer)
             spent += cls(count, usage, price.cost(usage) if price else None)
         return spent
 
@@ -181,18 +181,55 @@ class SessionCost:
         return SessionCost(self.session + one, self.prompt + one, last)
 
 
+@dataclass(slots=True)
+class PaidAnswers:
+    """Adds up the usage of answers that have one price: of one model, to short or to long prompts.
+
+    Where the price goes by the prompt, a sum has the longest as its `context_tokens`: the prompts
+    together would cost as one long one.
+    """
+
+    _sums: dict[tuple[str, bool], tuple[int, Usage]] = field(
+        default_factory=dict[tuple[str, bool], tuple[int, Usage]]
+    )
+
+    def add(self, model: str, usage: Usage) -> None:
+        """Add an answer of a model."""
+        price, prompt = price_of(model, {}), usage.context_tokens or usage.prompt_tokens
+        by_size = price is not None and price.long is not None
+        key = model, price is not None and by_size and prompt > price.long_from
+        count, before = self._sums.pop(key, (0, Usage()))
+        both = before + usage if count else usage
+        if count and by_size:
+            most = max(before.context_tokens or before.prompt_tokens, prompt)
+            both = structs.replace(both, context_tokens=most)
+        self._sums[key] = count + 1, both
+
+    def sums(self) -> Iterator[tuple[str, int, Usage]]:
+        """Yield a model, the number of its answers and their usage; that of the last one last."""
+        for (model, _), (count, usage) in self._sums.items():
+            yield model, count, usage
+
+    def last(self) -> tuple[str, Usage] | None:
+        """Take out the sum with the last answer, with its model; None where there is none."""
+        if not self._sums:
+            return None
+        (model, _), (_, usage) = self._sums.popitem()
+        return model, usage
+
+
 def spent_by_model(records: Iterable[Record]) -> list[dict[str, Any]]:
-    """Sum up the usage of the answers in records: `{"model", "requests", "usage"}` for each model.
-    Those of sub-agents have records of their own."""
-    by_model: dict[str, tuple[int, Usage]] = {}
+    """Sum up the usage of the answers in records: `{"model", "requests", "usage"}` for each model,
+    and once more for its answers to long prompts, where these cost more. Those of sub-agents have
+    records of their own."""
+    paid = PaidAnswers()
     for record in records:
         usage = Usage.from_json(record.data.get("usage")) if record.type in COSTLY else Usage()
         if usage.total:
-            count, before = by_model.get(model := str(record.data.get("model")), (0, Usage()))
-            by_model[model] = count + 1, before + usage
+            paid.add(str(record.data.get("model")), usage)
     return [
         {"model": model, "requests": count, "usage": usage.to_json()}
-        for model, (count, usage) in by_model.items()
+        for model, count, usage in paid.sums()
     ]
 
 

@@ -11,6 +11,7 @@ import logging
 from typing import Any
 
 from tui.agent.agent_context import AgentContext
+from tui.agent.limits import PaidAnswers
 from tui.agent.request.form import refuse_blocks
 from tui.agent.request.side_requests import SummaryRequest
 from tui.agent.request.state import RequestState
@@ -19,7 +20,7 @@ from tui.context import memory, summary_prompts
 from tui.context.compaction_block import COMPACTION
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import ProviderError
-from tui.core.messages import Block, Usage, string_of
+from tui.core.messages import Block, string_of
 from tui.core.redaction import mask_values
 
 log = logging.getLogger(__name__)
@@ -30,11 +31,12 @@ _MOST_INSTRUCTIONS = 16_384
 
 @dataclass(slots=True)
 class ServerSummarizer:
-    """Asks the server for its summary. `usage` is what that has used, whatever came of it."""
+    """Asks the server for its summary. What that has used is added to `paid`, whatever came of
+    it."""
 
     ctx: AgentContext
     requests: RequestState
-    usage: Usage = field(default_factory=Usage)
+    paid: PaidAnswers
     notes: list[str] = field(default_factory=list[str])
     block: Block | None = None
 
@@ -58,7 +60,7 @@ class ServerSummarizer:
                 if error.error_class == "invalid_request" and COMPACTION in error.message:
                     refuse_blocks(self.requests, error.message)
                 return ""
-            self.usage += answer.usage
+            self.paid.add(self.ctx.link.beside, answer.usage)
             blocks = [block for block in answer.content if block.get("type") == COMPACTION]
             whole = string_of(blocks[0].get("content")) if blocks else ""
             text, to_remember = summary_prompts.split_answer(whole)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.limits import Spent
+from tui.agent.limits import PaidAnswers, Spent
 from tui.agent.request.side_requests import room_for_question, with_question
 from tui.agent.request.state import RequestState
 from tui.agent.request.view import prepare
@@ -44,12 +44,12 @@ _THINKING_TOKENS = 1024
 
 
 async def ask_aside(
-    ctx: AgentContext, question: str, max_tokens: int, *, shown: bool = False
-) -> tuple[str, Usage]:
+    ctx: AgentContext, question: str, max_tokens: int, paid: PaidAnswers, *, shown: bool = False
+) -> str:
     """Ask the model beside the conversation: no tools, no history, one answer.
 
     `max_tokens` bounds the answer; the model's own bound holds as well. In all else as `answer_to`.
-    Returns the answer and what it used.
+    Returns the answer; what it used is added to `paid`.
     """
     request = Request(
         model=ctx.link.model.id,
@@ -59,7 +59,8 @@ async def ask_aside(
         max_tokens=max(1, min(max_tokens, ctx.link.model.max_output)),
     )
     answer = await answer_to(ctx, request, shown=shown)
-    return text_of(answer.content), answer.usage
+    paid.add(ctx.link.beside, answer.usage)
+    return text_of(answer.content)
 
 
 def small_request(
@@ -110,17 +111,25 @@ async def answer_to(
     raise ProviderError("stream_broken", "The answer ended early.")
 
 
+def record_unused(ctx: AgentContext, paid: PaidAnswers, reason: str) -> None:
+    """Take out the bills that no other record has, and record them: one for each model."""
+    while (one := paid.last()) is not None:
+        model, usage = one
+        if usage.total:
+            ctx.record(facts.AnswerUnused(model, usage, reason))
+
+
 @dataclass(slots=True)
 class WarmSummarizer:
     """Asks for the summary as the next message of the conversation, which the cache holds.
 
-    `usage` is what its requests have used, whatever came of them; `notes` what the memory is to
-    keep, by the same answer.
+    What its requests have used is added to `paid`, whatever came of them; `notes` is what the
+    memory is to keep, by the same answer.
     """
 
     ctx: AgentContext
     requests: RequestState
-    usage: Usage = field(default_factory=Usage)
+    paid: PaidAnswers
     notes: list[str] = field(default_factory=list[str])
     answered: bool = False
     """True if the conversation gave the summary."""
@@ -143,7 +152,7 @@ class WarmSummarizer:
                 return ""
             before = request
             answer = await answer_to(self.ctx, request, shown=True)
-            self.usage += answer.usage
+            self.paid.add(self.ctx.link.beside, answer.usage)
             summary, to_remember = summary_prompts.split_answer(text_of(answer.content))
             if answer.stop_reason == "end_turn" and summary:
                 self.notes, self.answered = memory.notes_in(to_remember), True
@@ -153,10 +162,10 @@ class WarmSummarizer:
 
 @dataclass(slots=True)
 class Summarizer:
-    """Makes one summary. `usage` is what its requests have used, whatever came of them."""
+    """Makes one summary. What its requests have used is added to `paid`, whatever came of them."""
 
     ctx: AgentContext
-    usage: Usage = field(default_factory=Usage)
+    paid: PaidAnswers
 
     async def summary(self, messages: Sequence[Message], focus: str) -> str:
         """One summary of all of it, from as many requests as its length takes.
@@ -198,9 +207,7 @@ class Summarizer:
 
     async def _ask(self, prompt: str) -> str:
         most = min(summary_prompts.SUMMARY_TOKENS, max(256, self.ctx.link.model.window // 10))
-        text, usage = await ask_aside(self.ctx, prompt, most, shown=True)
-        self.usage += usage
-        return text.strip()
+        return (await ask_aside(self.ctx, prompt, most, self.paid, shown=True)).strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,13 +241,20 @@ class MemoryFlush:
 
     async def keep(self, notes: Sequence[str], *, upto: str) -> bool:
         """Write notes that the model gave with a summary. As `flush` in all else."""
-        return self.pending(upto) and await self._keep(upto, (list(notes), Usage()))
+        return self.pending(upto) and await self._keep(upto, notes)
 
-    async def _keep(self, upto: str, given: tuple[list[str], Usage] | None) -> bool:
+    async def _keep(self, upto: str, given: Sequence[str] | None) -> bool:
+        paid = PaidAnswers()
+        try:
+            return await self._save(upto, given, paid)
+        finally:
+            record_unused(self.ctx, paid, "notes for the memory")
+
+    async def _save(self, upto: str, given: Sequence[str] | None, paid: PaidAnswers) -> bool:
         path = self.ctx.sources.memory_file
         assert path is not None
         try:
-            notes, usage = given or await self._notes(self._fresh(upto))
+            notes = await self._notes(self._fresh(upto), paid) if given is None else list(given)
             added = 0
             if notes:
                 today = self.ctx.clock.now().astimezone().date()
@@ -253,7 +267,7 @@ class MemoryFlush:
             log.exception("couldn't save the memory")
             return False
         last = self._fresh(upto)[-1].id
-        model = self.ctx.link.beside or self.ctx.link.model.id
+        model, usage = paid.last() or (self.ctx.link.model.id, Usage())
         await self.ctx.recorder.record_synced(
             facts.MemorySaved(str(path), added, notes=notes, covers=last, model=model, usage=usage)
         )
@@ -277,7 +291,7 @@ class MemoryFlush:
         answered = any(r.type == "assistant" and content_of(r) for r in records)
         return records if answered else []
 
-    async def _notes(self, fresh: Sequence[Record]) -> tuple[list[str], Usage]:
+    async def _notes(self, fresh: Sequence[Record], paid: PaidAnswers) -> list[str]:
         """The notes of the model on all that is new: a request for each part that one can carry.
 
         Of very much, the newest parts.
@@ -290,12 +304,11 @@ class MemoryFlush:
         pieces = summary_prompts.transcript(history.messages)
         budget = int(self.ctx.link.model.window * summary_prompts.SHARE)
         parts = await asyncio.to_thread(summary_prompts.parts, pieces, budget)
-        notes, used = list[str](), Usage()
+        notes = list[str]()
         for part in parts[-_NOTE_PARTS:]:
-            text, usage = await ask_aside(self.ctx, memory.question(part), _NOTE_TOKENS)
+            text = await ask_aside(self.ctx, memory.question(part), _NOTE_TOKENS, paid)
             notes += memory.notes_in(text)
-            used += usage
-        return notes, used
+        return notes
 
 
 def _write(path: Path, notes: Sequence[str], today: date) -> int:

@@ -241,7 +241,7 @@ def _keep(
     clock = SystemClock()
     header = copies.header_of(loaded, clock=clock, cwd=launch.workspace.root)
     title = f"Replay of {loaded.header.id}, request {made.number}"
-    copied = [*records]
+    copied = [*copies.with_payers_of(records, header.profile, launch.config.profile, clock)]
     for fact in (
         message_of(answer, answer.content, "", server_name(launch)),
         TitleChanged(title),

@@ -15,9 +15,10 @@ from typing import Final
 
 from tui.context.cache_cost import LIFE_S, LONG_LIFE_S
 from tui.context.request_trail import CACHE, Prefix, RequestPrefixes
+from tui.core.config import model_of
 from tui.core.dataclass import dataclass, field
-from tui.core.messages import Usage, list_of, object_of
-from tui.session.records import BESIDE, Record
+from tui.core.messages import Usage, list_of, object_of, string_of
+from tui.session.records import BESIDE, Record, paid_by
 from tui.session.request_numbers import REQUEST
 from tui.tokens import estimate
 
@@ -242,16 +243,17 @@ def _answered(
     records: Sequence[Record], model: str, server: str, profile: str
 ) -> Iterator[tuple[Record, Usage]]:
     """Yield the requests of a profile to a model with the usage of their answers; one beside the
-    conversation has both in its own record."""
+    conversation has both in its own record. Another profile may have fallen back to this one."""
     asked: Record | None = None
     for record in records:
-        data, mine = record.data, record.payer == profile
-        same = mine and data.get("model") == model and data.get("server") == server
+        data, whole = record.data, string_of(record.data.get("model"))
+        mine = model_of(whole) == model and paid_by(whole, record.payer) == profile
+        same = mine and data.get("server") == server
         if record.type == REQUEST:
             asked = record if same else None
         elif record.type in BESIDE and same:
             yield record, Usage.from_json(data.get("usage"))
-        elif record.type == "assistant" and asked is not None and data.get("model") == model:
+        elif record.type == "assistant" and asked is not None and mine:
             yield asked, Usage.from_json(data.get("usage"))
             asked = None
 

@@ -27,8 +27,16 @@ from tui.core.paths import Folders, shorten
 from tui.session.branches import branch_with
 from tui.session.chain import all_linked
 from tui.session.lock import SessionLock
-from tui.session.reader import LoadedSession, with_payers
-from tui.session.records import PROFILE, SUB_AGENT, Header, Record, new_id, new_session_id
+from tui.session.reader import LoadedSession
+from tui.session.records import (
+    PROFILE,
+    SUB_AGENT,
+    Header,
+    Record,
+    new_id,
+    new_session_id,
+    profile_in,
+)
 from tui.session.session import children_of
 from tui.session.writer import make_private
 
@@ -144,7 +152,9 @@ def _continued_in(
 ) -> tuple[Header, Sequence[Record]]:
     """Return the header and the records of a copy, which belongs to `cwd` where the session's
     folder is gone."""
-    copied, records = header_of(loaded, clock=clock, cwd=cwd), _paid_as_now(loaded, records, clock)
+    copied = header_of(loaded, clock=clock, cwd=cwd)
+    now = loaded.records[-1].payer if loaded.records else ""
+    records = with_payers_of(records, copied.profile, now, clock)
     if cwd is None or not (text := gone_folder(loaded.header, cwd, loaded.records)):
         return copied, records
     last = records[-1].id if records else ""
@@ -153,19 +163,30 @@ def _continued_in(
     return replace(copied, cwd=str(cwd)), [*records, note]
 
 
-def _paid_as_now(
-    loaded: LoadedSession, records: Sequence[Record], clock: Clock
+def with_payers_of(
+    records: Sequence[Record], payer: str, now: str, clock: Clock
 ) -> Sequence[Record]:
-    """Return the records of a copy that continues with the profile that the session has now: it may
-    have been recorded on another branch, or behind the last record that is copied."""
-    paid = with_payers(records, loaded.header.profile)
-    before, now = (one[-1].payer if one else "" for one in (paid, loaded.records))
-    if before == now or not paid:
-        return records
-    last = paid[-1].id
-    change = ProfileUsed(now or DEFAULT_PROFILE, before or DEFAULT_PROFILE).to_record()
-    id_ = new_id(clock.now(), last)
-    return [*records, Record(PROFILE, id_, last, timestamp(clock.now()), change)]
+    """The records of a copy in which the same profiles pay as in the session, `payer` first, and
+    `now` goes on: a change may have been recorded on another branch, or behind the last record that
+    is copied."""
+    copied = list[Record]()
+    for record in records:
+        if record.type == PROFILE:
+            payer = profile_in(record)
+        elif record.payer != payer:
+            id_ = f"{record.parent or ''}-profile"  # sorts between the two
+            copied.append(_payer_changed(payer, record.payer, id_, record.parent, record.time))
+            payer, record = record.payer, replace(record, parent=id_)  # noqa: PLW2901
+        copied.append(record)
+    if copied and payer != now:
+        last, time = copied[-1].id, clock.now()
+        copied.append(_payer_changed(payer, now, new_id(time, last), last, timestamp(time)))
+    return copied
+
+
+def _payer_changed(before: str, now: str, id_: str, parent: str | None, time: str) -> Record:
+    change = ProfileUsed(now or DEFAULT_PROFILE, before or DEFAULT_PROFILE)
+    return Record(PROFILE, id_, parent, time, change.to_record())
 
 
 def write_repaired(

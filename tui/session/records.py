@@ -98,15 +98,18 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, cast
 
+from msgspec import structs
+
+from tui.core.config import profile_of
 from tui.core.dataclass import dataclass, field
 from tui.core.facts import DEFAULT_PROFILE
 from tui.core.images import without_words
 from tui.core.late_pattern import late_pattern
-from tui.core.messages import blocks_of, object_of, string_of, text_of
+from tui.core.messages import Usage, blocks_of, list_of, object_of, string_of, text_of
 from tui.core.redaction import mask_values
 
 _TITLE_CHARS: Final = 80
@@ -174,6 +177,13 @@ PROFILE: Final = "profile"
 """The type of the records that say which profile pays from there on."""
 
 
+def paid_by(model: str, profile: str) -> str:
+    """The profile that pays for a model, "" for none: the one that the model's whole name says,
+    else `profile`, the one in use."""
+    named = profile_of(model)
+    return "" if named == DEFAULT_PROFILE else named or profile
+
+
 def profile_in(record: Record) -> str:
     """The profile that a `profile` record names, "" for none."""
     name = string_of(record.data.get("name"))
@@ -235,6 +245,20 @@ BESIDE: Final = frozenset({"side_question", WARMED})
 
 SUB_AGENT: Final = "sub_agent"
 """The type of the records that say which sub-agents worked for a session."""
+
+
+def spent_in(record: Record) -> Iterator[tuple[str, int, Usage]]:
+    """Yield what a sub-agent's record says that it was billed for: a model, the number of its
+    answers and their usage. Where a sum doesn't say how long its prompts were, they count as
+    equally long: together they would cost as one long prompt."""
+    for one in map(object_of, list_of(record.data.get("spent"))):
+        usage, given = Usage.from_json(one.get("usage")), one.get("requests")
+        count = given if type(given) is int and given > 0 else 1
+        if count > 1 and not usage.context_tokens:
+            usage = structs.replace(usage, context_tokens=usage.prompt_tokens // count)
+        yield string_of(one.get("model")), count, usage
+
+
 FILE_CHANGE: Final = "file_change"
 """The type of the records that say what sub-agents did to files."""
 JOB_MOVED: Final = "job_moved"

@@ -5,9 +5,12 @@ from __future__ import annotations
 from tui.agent.request.state import RequestState
 from tui.context.overrides import content_of
 from tui.context.request_trail import has_thinking
+from tui.core.config import model_of
 from tui.core.dataclass import dataclass
+from tui.core.messages import string_of
 from tui.provider.base import ModelInfo
 from tui.provider.prices import Payer, price_of
+from tui.session.records import paid_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +28,13 @@ def next_prompt(requests: RequestState, info: ModelInfo, payer: Payer | None = N
     model has its own cache, for each `payer`; None is the one in use."""
     ctx, sent = requests.ctx, requests.sent
     server = ctx.link.at(info.id)
-    payer = payer or Payer(ctx.config.profile, server.host, ctx.config.prices)
-    asked = {record.data.get("model") for record in sent.all()}
+    profile = paid_by(info.id, ctx.config.profile)
+    payer = payer or Payer(profile, server.host, ctx.config.prices)
+    asked = {model_of(string_of(record.data.get("model"))) for record in sent.all()}
     if not asked:
         return NextPrompt(0)
     size, read = requests.meter.tokens_for(info.id), 0
-    if info.id in asked:
+    if model_of(info.id) in asked:
         kept = sent.cached(info, payer.server, payer.profile)
         if kept.last is not None and kept.warm(ctx.clock.now().timestamp()):
             read = min(size, round(kept.last.tokens))

@@ -23,12 +23,12 @@ from tui.context.request_trail import (
     Sent,
     has_thinking,
 )
-from tui.core.config import Prune
+from tui.core.config import Prune, model_of
 from tui.core.dataclass import dataclass, field
 from tui.core.facts import Fact
 from tui.core.messages import Usage
 from tui.provider.base import Completed, ModelInfo, Request
-from tui.session.records import BESIDE, Record
+from tui.session.records import BESIDE, Record, paid_by
 from tui.session.request_numbers import REQUEST
 
 if TYPE_CHECKING:
@@ -99,14 +99,14 @@ class SentRequests:
         indexes = self._requests, self._answers, self._beside
         last = [r.id for index in indexes for r in index.of(records)[-1:]]
         server = ctx.link.at(model.id).host if server is None else server
-        profile = ctx.config.profile if profile is None else profile
+        profile = paid_by(model.id, ctx.config.profile) if profile is None else profile
         key = last, server, profile, ctx.ledger.ratio, model.cached_from
         known = self._cached.get(model.id)
         if known is None or known[0] != key:
             every = [*ctx.session.elsewhere, *records]
             found = CachedPrefixes.of(
                 every,
-                model.id,
+                model_of(model.id),
                 server,
                 profile,
                 ratio=ctx.ledger.ratio,

@@ -11,16 +11,13 @@ from tui.context.spans.ids import span_id
 from tui.context.spans.open_spans import OpenSpans, OpenToolCall, RunningCall
 from tui.core.messages import (
     Block,
-    Usage,
     as_meant,
     blocks_of,
-    list_of,
-    object_of,
     string_of,
     text_of,
 )
 from tui.core.otlp import SpanContext
-from tui.session.records import Record
+from tui.session.records import Record, spent_in
 
 _CODES: Final = frozenset({"denied", "interrupted"})
 """Summaries of failed calls that say the kind of failure."""
@@ -100,9 +97,8 @@ def ran_agent(spans: OpenSpans, record: Record) -> None:
         return
     turn = turns.of(spans, record)
     usd: float | None = 0.0
-    for one in map(object_of, list_of(data.get("spent"))):
-        usage = Usage.from_json(one.get("usage"))
-        cost = spans.pay(turn, string_of(one.get("model")), usage)
+    for model, _, usage in spent_in(record):
+        cost = spans.pay(turn, model, usage)
         usd = None if usd is None or cost is None else usd + cost
     if call:
         call.values["holdfast.sub_agent.state"] = code(data.get("state"))

@@ -37,7 +37,7 @@ from tui.core.messages import (
 )
 from tui.core.retold import retold, retold_lines
 from tui.provider.prices import CacheLife, ModelPrice, price_of
-from tui.session.records import BATCH, BESIDE, Record, is_answer, is_prompt, title_of
+from tui.session.records import BATCH, BESIDE, Record, is_answer, is_prompt, spent_in, title_of
 from tui.tools.registry import title as call_title
 from tui.tools.registry import words_of
 
@@ -628,8 +628,8 @@ def _agent(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
     state = string_of(data.get("state"))
     step.state = "" if state == "done" else state
     step.usd = 0.0
-    for one in map(object_of, list_of(data.get("spent"))):
-        usd = line.pay(string_of(one.get("model")), Usage.from_json(one.get("usage")))
+    for model, _, usage in spent_in(record):
+        usd = line.pay(model, usage)
         step.usd = None if usd is None or step.usd is None else step.usd + usd
     calls = data.get("calls")
     step.note = plural(calls, "call") if isinstance(calls, int) else ""

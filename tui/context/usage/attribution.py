@@ -23,7 +23,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import eq
-from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import msgspec
@@ -76,8 +75,6 @@ GROUPINGS: Final[tuple[Grouping, ...]] = get_args(Grouping)
 
 Rows: TypeAlias = dict[str, Amount]
 _Key = TypeVar("_Key")
-_OtherPrices: TypeAlias = Mapping[str, Mapping[str, Price]]
-"""Prices by the id of a record."""
 
 EXPIRED: Final = "cache expired"
 MISSED: Final = "not in the cache"
@@ -163,12 +160,11 @@ def attribute(
     cwd: str = "",
     skip: Collection[str] = (),
     by: Collection[Grouping] = GROUPINGS,
-    other_prices: _OtherPrices = MappingProxyType({}),
 ) -> Attribution:
     """Share out the bills in all records of a session, on whatever branch they are, but for those
     to `skip`, by the records' ids: another session was billed. What a prompt brought is only summed
-    up if `by` has it. `other_prices` are those of the records that others hold for."""
-    made = _Attributor(prices, cwd, brought="brought" in by, others=other_prices)
+    up if `by` has it."""
+    made = _Attributor(prices, cwd, brought="brought" in by)
     with gc_pause():
         for record, path in _paths(records):
             made.take(record, path, billed=record.id not in skip)
@@ -283,12 +279,11 @@ class _Attributor:
         cwd: str,
         *,
         brought: bool = True,
-        others: _OtherPrices = MappingProxyType({}),
     ) -> None:
-        self._prices, self._others = prices, others
+        self._prices = prices
         self._keys = 2 if brought else 1
         """Of an owner, how many of its fields are summed up for: the thing, and the prompt."""
-        self._known: dict[tuple[str, bool, str, int], ModelPrice | None] = {}
+        self._known: dict[tuple[str, bool, str], ModelPrice | None] = {}
         self._found = Attribution()
         self._owners = Owners(cwd)
         self._parts = RequestParts(self._owners)
@@ -390,10 +385,9 @@ class _Attributor:
 
     def _price(self, bill: Bill) -> ModelPrice | None:
         """The price of a bill, looked up once for each model."""
-        prices = self._others.get(bill.record, self._prices)
-        key = bill.model, bill.batch, bill.profile, id(prices)
+        key = bill.model, bill.batch, bill.profile
         if key not in self._known:
-            self._known[key] = bill.price(prices)
+            self._known[key] = bill.price(self._prices)
         return self._known[key]
 
     def _request(self, bill: Bill, price: ModelPrice | None, whole: Amount) -> None:

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from tui.core.config import Price, profile_of
-from tui.core.facts import DEFAULT_PROFILE
-from tui.core.messages import Usage, list_of, object_of, string_of
+from tui.core.config import Price
+from tui.core.messages import Usage, string_of
 from tui.provider.prices import ModelPrice, price_of
-from tui.session.records import BATCH, COSTLY, SUB_AGENT, Record
+from tui.session.records import BATCH, COSTLY, SUB_AGENT, Record, paid_by, spent_in
 
 Purpose: TypeAlias = Literal[
     "answers",
@@ -69,31 +68,23 @@ def bills_of(record: Record) -> Iterator[Bill]:
     data = record.data
     if record.type == SUB_AGENT:
         agent = agent_label(data)
-        for one in map(object_of, list_of(data.get("spent"))):
-            if (usage := Usage.from_json(one.get("usage"))).total:
-                count, model = one.get("requests"), string_of(one.get("model"))
-                number = count if type(count) is int and count > 0 else 1
+        for model, count, usage in spent_in(record):
+            if usage.total:
                 yield Bill(
                     record.id,
                     record.time,
                     model,
                     usage,
                     "sub-agents",
-                    requests=number,
+                    requests=count,
                     agent=agent,
-                    profile=_payer(record, model),
+                    profile=paid_by(model, record.payer),
                 )
     elif record.type in COSTLY and (usage := Usage.from_json(data.get("usage"))).total:
         purpose, batch = _PURPOSES[record.type], bool(data.get(BATCH))
         model = string_of(data.get("model"))
-        profile = _payer(record, model)
+        profile = paid_by(model, record.payer)
         yield Bill(record.id, record.time, model, usage, purpose, batch, profile=profile)
-
-
-def _payer(record: Record, model: str) -> str:
-    """The profile that paid: the one that a model's whole name says, otherwise the session's."""
-    named = profile_of(model)
-    return "" if named == DEFAULT_PROFILE else named or record.payer
 
 
 def agent_label(fields: Mapping[str, object]) -> str:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import msgspec
 
 from tui.context.usage.bills import BILLED, Bill, bills_of
-from tui.core.config import Price
+from tui.core.config import Price, ProfilePrices
 from tui.core.dataclass import dataclass
 from tui.core.errors import SessionError
 from tui.core.facts import DEFAULT_PROFILE
@@ -56,7 +56,7 @@ FileChoice: TypeAlias = Callable[[SessionFileState], bool]
 
 _DATABASE: Final = CacheDatabase(
     "usage.sqlite3",
-    3,
+    4,
     """
 CREATE TABLE session(
     path BLOB PRIMARY KEY, changed INTEGER, size INTEGER, bills BLOB
@@ -489,17 +489,12 @@ def _attributed(session: BilledSession, prices: Mapping[str, Mapping[str, Price]
         loaded = read(session.path)
     except (SessionError, OSError):
         return Attribution()
-    others = {
-        bill.record: prices[bill.profile]
-        for bill in session.bills
-        if bill.profile and bill.profile in prices
-    }
+    usual = prices.get("", {})
     return attribute(
         loaded.records,
-        prices.get("", {}),
+        ProfilePrices(usual, "", usual, prices),
         cwd=loaded.header.cwd,
         skip=session.skipped,
-        other_prices=others,
     )
 
 
@@ -512,7 +507,7 @@ def _asked(prices: Mapping[str, Mapping[str, Price]]) -> bytes:
     return blake2b(given, digest_size=16).digest()
 
 
-_SHARES_VERSION: Final = 5
+_SHARES_VERSION: Final = 6
 
 
 def _hash(ids: Collection[str]) -> bytes:

@@ -313,8 +313,8 @@ class CompactionFinished(DurableFact, frozen=True, tag="compaction_finished"):
 
 
 class AnswerUnused(RecordFact, frozen=True, tag="unused"):
-    """A model was asked for a summary, and nothing came of its answers; they are paid all the
-    same."""
+    """Answers to questions for a summary or for the memory that no other record bills: nothing came
+    of them, or another model gave the rest."""
 
     model: str
     usage: Usage
