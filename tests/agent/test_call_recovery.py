@@ -43,6 +43,7 @@ from tui.keeper.command import (
     state_of,
 )
 from tui.keeper.parent import WarmParent
+from tui.session.checkpoints.store import CheckpointStore
 from tui.session.session import Session
 from tui.tools.jobs import Jobs
 
@@ -109,13 +110,19 @@ class Desk:
         while lives(self.folder):  # noqa: ASYNC110 - another process holds the lock
             await asyncio.sleep(0.001)
 
-    async def opened(self, *answers: Any) -> tuple[Agent, ScriptedProvider]:
+    async def opened(self, *answers: Any, **fields: Any) -> tuple[Agent, ScriptedProvider]:
         """The next program with the session."""
         provider = ScriptedProvider(*(answers or [say("done")]))
         session = Session.open(self.path, clock=SystemClock())
         jobs = Jobs(SystemClock(), self.starter, session.path)
         agent = make_agent(
-            self.work, provider, approver=Yes(), session=session, kept=self.kept, jobs=jobs
+            self.work,
+            provider,
+            approver=Yes(),
+            session=session,
+            kept=self.kept,
+            jobs=jobs,
+            **fields,
         )
         self.agents.append(agent)
         await agent.start()
@@ -189,6 +196,30 @@ async def test_R2_one_that_has_ended_meanwhile_has_its_end_said(desk: Desk) -> N
     assert "as job-1" in heard
     assert "has ended since: exit code 0" in heard
     assert desk.ran == 1
+
+
+@pytest.mark.parametrize(("level", "changed"), [("read-only", None), ("workspace", ["other"])])
+async def test_R2_one_that_could_only_read_has_changed_nothing_that_changed_meanwhile(
+    desk: Desk, tmp_path: Path, level: str, changed: list[str] | None
+) -> None:
+    def store() -> CheckpointStore:
+        return CheckpointStore(tmp_path / "checkpoints.sqlite3", desk.work)
+
+    session = await desk.killed("echo printed")
+    line = {"type": "permission", "call_id": ID, "tool": "run_command", "answer": "allow"}
+    record = {"id": "z1", "parent": session.records[-1].id, "time": session.records[-1].time}
+    with desk.path.open("a") as file:
+        file.write(json.dumps({**line, **record, "by": "safe", "level": level}) + "\n")
+    before = store()
+    before.take()
+    before.close()
+    (desk.work / "other").write_text("by somebody else")
+    await desk.over(await desk.begun("echo printed"))
+    agent, _ = await desk.opened(open_checkpoints=store)
+    async for _ in agent.go_on([ID]):
+        pass
+    (result,) = [one for one in agent.session.records if one.type == "tool_result"]
+    assert result.data["details"].get("changed_files") == changed
 
 
 async def test_R2_its_recorded_end_is_enough_where_its_folder_is_gone(desk: Desk) -> None:

@@ -15,7 +15,7 @@ import pytest
 from tests.agent.test_requests_grow import bare, program
 from tests.support.agents import events_of, make_agent
 from tests.support.clock import PATIENCE_S, FakeClock
-from tests.support.provider import Hang, ScriptedProvider, say
+from tests.support.provider import Hang, ScriptedProvider, call, say
 from tests.support.server import LoopbackServer
 from tui.agent.agent import Agent
 from tui.agent.titles import PART_CHARS, by_rule, cleaned
@@ -164,6 +164,19 @@ async def test_a_name_that_the_person_gives_meanwhile_wins(tmp_path: Path) -> No
         assert one.records == [{"title": "My own"}]
         assert one.agent.session.title == "My own"
         assert len(provider.requests) == 3
+
+
+async def test_an_answer_that_ends_otherwise_is_no_title_but_has_its_bill(tmp_path: Path) -> None:
+    odd = [*say("A title"), call("run_command", command="true")]
+    async with titled(tmp_path, ScriptedProvider(say("Yes."), odd, say("Again."))) as one:
+        await one.turn()
+        await one.rest()
+        assert one.agent.session.title == PROMPT
+        (record,) = one.records
+        assert record["usage"]["output_tokens"] > 0
+        await one.turn("more")
+        await one.rest()
+        assert len(one.records) == 1
 
 
 @pytest.mark.parametrize("retried", [False, True])

@@ -142,6 +142,16 @@ def test_a_broken_configuration_names_file_and_key(tmp_path: Path) -> None:
     assert "Did you mean retry.max_attempts?" in found.fix
 
 
+def test_a_broken_configuration_sends_the_key_to_no_other_server(tmp_path: Path) -> None:
+    with server(200) as (url, seen):
+        configure(f'base_url = "{url}"\nmoddel = "m-1"\n')
+        checks = looked(tmp_path, {"ANTHROPIC_API_KEY": "sk-of-the-gateway"})
+    assert (checks["key"].status, checks["server"].status) == ("ok", "ok")
+    assert checks["server"].detail.startswith("not checked: ")
+    assert "api.anthropic.com" not in f"{checks['key']} {checks['server']}"
+    assert seen == []
+
+
 def test_what_a_folder_says_that_nobody_trusts_is_named(tmp_path: Path) -> None:
     (tmp_path / ".holdfast").mkdir()
     (tmp_path / ".holdfast" / "config.toml").write_text('model = "other"\n')

@@ -43,6 +43,25 @@ async def ask(agent: Agent, text: str) -> list[Fact]:
     return [event async for event in agent.send(parse(text))]
 
 
+async def test_another_model_at_the_same_server_is_asked_from_the_next_request_on(
+    tmp_path: Path,
+) -> None:
+    async with LoopbackServer({**SAID, "keys": ["k-1"]}) as server:
+        program = Program(Options(cwd=tmp_path), None)
+        await program.set_up(ServerSetup(server.url, "m-1", "k-1"))
+        agent = await program.make_agent(SessionChoice(), RulesOnly())
+        await agent.start()
+        await program.set_up(ServerSetup(server.url, "m-2", "k-1"))
+        await program.reconnect(agent)
+        await ask(agent, "one")
+        agent.models.use(await program.model_info("m-3"))
+        await program.set_up(ServerSetup(server.url, "m-2", "k-1"))  # only the key is entered anew
+        await program.reconnect(agent)
+        await ask(agent, "two")
+        await agent.close()
+    assert [post.body["model"] for post in server.posts] == ["m-2", "m-3"]
+
+
 async def test_the_next_request_of_the_session_goes_to_the_new_server_with_its_key(
     tmp_path: Path,
 ) -> None:

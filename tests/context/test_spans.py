@@ -533,6 +533,19 @@ def test_a_turn_that_a_crash_cut_off_is_told_as_that() -> None:
     assert [one.attributes.get("holdfast.unfinished") for one in made] == [None, True, True]
 
 
+def test_a_request_that_another_profile_is_asked_instead_is_one_span() -> None:
+    other = "@aws/claude-sonnet-5-5"
+    retry: Json = {"type": "retry", "attempt": 1, "error_class": "overloaded", "status": 529}
+    answered = answer(call("c1", "run_command"), reason="tool_use", model=other)
+    first = (request(1), retry, request(2, other), answered, result("c1"))
+    made = spans(session(prompt(), *first, request(3), request(4, other), answer(model=other)))
+    chats = [one for one in made if one.name.startswith("chat ")]
+    assert [one.attributes["holdfast.request.number"] for one in chats] == [2, 4]
+    assert [one.attributes["holdfast.profile"] for one in chats] == ["aws", "aws"]
+    assert [[event.name for event in one.events] for one in chats] == [["holdfast.retry"], []]
+    assert not any("holdfast.unfinished" in one.attributes for one in made)
+
+
 @pytest.mark.parametrize("seed", range(300))
 def test_any_value_in_a_record_is_borne(seed: int) -> None:
     lines, _ = odd_session(seed)

@@ -212,11 +212,14 @@ def _spans(launch: Launch, session: Session) -> tuple[SpanExport | None, Sequenc
     ), ()
 
 
-async def reconnect(agent: Agent, launch: Launch, clock: Clock) -> Sequence[Fact]:
+async def reconnect(
+    agent: Agent, launch: Launch, clock: Clock, *, keeps_model: bool = True
+) -> Sequence[Fact]:
     """Let an open agent ask as the launch says, from the next request on. Its model stays where
-    the server does. Raises UsageError for a broken practice script."""
-    server = server_name(launch)
-    name = agent.models.current if server == agent.models.server else launch.model
+    the server does, unless another one was chosen. Raises UsageError for a broken practice
+    script."""
+    stays = keeps_model and server_name(launch) == agent.models.server
+    name = agent.models.current if stays else launch.model
     return await agent.models.use_server(
         make_provider(launch, clock, agent.models.control),
         await asyncio.to_thread(listed_model, launch, name),

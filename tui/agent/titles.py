@@ -90,7 +90,8 @@ class TitleWriter:
                 return
             async with asyncio.timeout(PATIENCE_S):
                 done = await self._ask(model, prompt, answer)
-            title = cleaned(text_of(done.content)) or self._ctx.session.title
+            whole = done.stop_reason == "end_turn"
+            title = (cleaned(text_of(done.content)) if whole else "") or self._ctx.session.title
             await self._record(TitleChanged(title, model.id, done.usage))
         except (HoldfastError, TimeoutError) as error:
             log.warning("no title for the session: %s", str(error) or "no answer in time")
@@ -104,10 +105,8 @@ class TitleWriter:
         async with aclosing(self._ctx.link.direct.stream(request)) as parts:
             async for part in parts:
                 match part:
-                    case Completed(stop_reason="end_turn"):
+                    case Completed():  # one that was cut short is no title, but has its bill
                         return part
-                    case Completed(stop_reason=reason):
-                        raise ProviderError("unknown", f"The answer ended with {reason}.")
                     case RetryScheduled(reason=reason):  # who is limited is not asked twice
                         raise ProviderError("unknown", reason)
                     case _:

@@ -99,6 +99,8 @@ class Program:
         """The mark of what was set up when the key was looked for."""
         self._found: Launch | None = None
         """The launch of a program that starts with what another one has set up."""
+        self._model_chosen = False
+        """True if what was set up has another model, which no open agent uses yet."""
         self._refreshing: asyncio.Task[None] | None = None
 
     def opening(self) -> Opening:
@@ -226,7 +228,8 @@ class Program:
     async def reconnect(self, agent: Agent) -> Sequence[Fact]:
         """Let an agent that is open use what was set up. Raises CredentialsError, UsageError."""
         await asyncio.to_thread(self._find_key)
-        return await reconnect(agent, self.launch, self.clock)
+        keeps, self._model_chosen = not self._model_chosen, False
+        return await reconnect(agent, self.launch, self.clock, keeps_model=keeps)
 
     def connection(self) -> str:
         """Say how a model is reached now, in a sentence. Blocks."""
@@ -592,6 +595,7 @@ class Program:
             changes[(*at, "model")] = model or None
         edit.change_settings(home, changes)
         self._reload()
+        self._model_chosen = self.launch.config.model != before.model
 
     def _layers(self, place: Place) -> list[SettingsLayer]:
         return [one for one in self.read_settings().layers if one.place == place]

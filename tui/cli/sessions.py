@@ -77,8 +77,9 @@ def list_(options: Options) -> int:
         flag += f"  [worktree {_printable(tree.name)}]" if tree else ""
         when = entry.updated[:16].replace("T", " ")
         mark = "└ " if by else ""
+        messages = "message " if entry.messages == 1 else "messages"
         print_text(
-            f"{entry.id}  {when}  {entry.messages:>4} messages  {mark}{_printable(title)}{flag}"
+            f"{entry.id}  {when}  {entry.messages:>4} {messages}  {mark}{_printable(title)}{flag}"
         )
     if not family:
         note("No sessions here yet." if where else "No sessions yet.")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from tui.core.config import profile_of
+from tui.core.messages import string_of
 from tui.session.records import Record
 from tui.session.request_numbers import REQUEST
 
@@ -30,6 +32,12 @@ def attempt_in(record: Record) -> Literal["", "refused", "lost"]:
     return "refused" if of_request else ""
 
 
+def is_instead(before: str, model: str) -> bool:
+    """True if a request for a model is the one before it, made ready for another profile that is
+    asked instead: a fallback's is recorded in a form of its own."""
+    return before != model and bool(profile_of(model))
+
+
 class LostAnswers:
     """Finds answers that have no bill, though they may have cost something, in records as they
     come: those of attempts that were lost, that a person stopped, or that a kill cut off. `open` is
@@ -38,13 +46,17 @@ class LostAnswers:
     def __init__(self) -> None:
         self.open = False
         self._requested = False
+        self._model = ""
+        """The model of the last request."""
 
     def take(self, record: Record) -> bool:
         """True if the next record says that an answer was lost."""
         kind = record.type
         if kind == REQUEST:
             # nothing tells what became of the last one: the program was killed
-            lost, self.open, self._requested = self.open, True, True
+            before, self._model = self._model, string_of(record.data.get("model"))
+            lost = self.open and not is_instead(before, self._model)
+            self.open = self._requested = True
             return lost
         # where requests are recorded, an interrupt ends an answer only if one was to come
         lost = kind == "interrupt" and (self.open or not self._requested)

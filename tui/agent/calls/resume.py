@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from tui.agent.agent_context import AgentContext
 from tui.agent.calls.exclusive import alone
 from tui.agent.calls.run import after_hooks
 from tui.agent.calls.state import CallContext, PendingCall
 from tui.agent.calls.tool_context import tool_context
 from tui.core.messages import ToolOutput
+from tui.permissions.sandbox.walls import Level
 from tui.tools.base import Params, Tool
 
 
@@ -46,9 +48,20 @@ async def _taken_over(
         output = await tool.resume(params, tool_context(shared, state)) if known else None
         if output is None:
             raise EndUnknownError
-        if ctx.checkpoints is not None:
+        if ctx.checkpoints is not None and not _could_only_read(ctx, state.id):
             output = (await ctx.checkpoints.after(state.id)).added_to(output)
         if ctx.toolbox.confinement is not None:
             lines = [f"[{line}]" for line in await ctx.toolbox.confinement.traces.tidy()]
             output = output.with_lines(lines) if lines else output
     return output
+
+
+def _could_only_read(ctx: AgentContext, call_id: str) -> bool:
+    """True if a command ran where it could change nothing: what others changed since the last
+    checkpoint isn't its doing."""
+    levels = [
+        record.data.get("level")
+        for record in ctx.records
+        if record.type == "permission" and record.data.get("call_id") == call_id
+    ]
+    return levels[-1:] == [Level.READ_ONLY.value]

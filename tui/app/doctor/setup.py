@@ -33,6 +33,7 @@ from tui.settings.trust import trust_of, trusted_programs
 _TIMEOUT_S = 3.0
 _SIGN_IN_S = 10.0
 _TOO_LATE = "no answer in time"
+_UNREAD = "not checked: the settings that name the server can't be read"
 _NO_KEYRING = (
     "A key in the system's keyring can't be read here: the extra holdfast[keyring] isn't installed."
 )
@@ -80,6 +81,9 @@ def configuration(what: Subject) -> Iterator[Check]:
 def key(what: Subject) -> Iterator[Check]:
     """Check what signs requests to the server, and where it is. Up to 2 s with a slow keyring, and
     10 s with a cloud's sign-in."""
+    if what.broken is not None:
+        yield Check("key", "ok", _UNREAD)
+        return
     if what.config.provider.kind != "anthropic":
         yield _cloud_key(what)
         return
@@ -159,6 +163,9 @@ def _credential(what: Subject) -> credentials.Credential | None:
 def server(what: Subject) -> Iterator[Check]:
     """Check that the server answers. Asked only where there is something to ask it with."""
     config = what.config
+    if what.broken is not None:  # another server than theirs would get the key
+        yield Check("server", "ok", _UNREAD)
+        return
     if config.provider.kind != "anthropic":
         where = cloud.address if (cloud := access_of(config, what.env)) else ""
         yield Check("server", "ok", f"{where or 'none'}; not asked, since each request costs")

@@ -257,7 +257,8 @@ def _session(night: SessionNight) -> Iterator[Line]:
     for one in exchanged[:_PROMPTS]:
         yield "detail", one.line
     if (more := sum(one.times for one in exchanged[_PROMPTS:])) > 0:
-        yield "detail", f"{more:,} more questions and notes."
+        things = "question or note" if more == 1 else "questions and notes"
+        yield "detail", f"{more:,} more {things}."
     if night.work.files:
         yield "detail", f"Changed: {files_words(night)}"
     for commit in night.work.commits[:_FILES]:

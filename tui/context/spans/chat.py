@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tui.context.failed_attempts import is_instead
 from tui.context.spans import turn as turns
 from tui.context.spans.attributes import (
     Fields,
@@ -25,7 +26,8 @@ from tui.context.spans.attributes import (
 from tui.context.spans.ids import span_id
 from tui.context.spans.open_spans import OpenRequest, OpenSpans
 from tui.core.config import model_of
-from tui.core.messages import Block, Usage, text_of
+from tui.core.messages import Block, Usage, string_of, text_of
+from tui.core.otlp import SpanEvent
 from tui.provider.prices import price_of
 from tui.session.records import BATCH, BESIDE, GOAL, Record
 
@@ -62,7 +64,12 @@ _WAIT: Final = Fields(
 
 
 def begin(spans: OpenSpans, record: Record) -> None:
-    """Begin a request of the conversation, in a turn of its own if none is open."""
+    """Begin a request of the conversation, in a turn of its own if none is open. One that another
+    profile is asked instead goes on with the span of the one before it."""
+    before, name = spans.request, string_of(record.data.get("model"))
+    if before is None or not is_instead(before.model, name):
+        end(spans)
+        before = None
     if (turn := spans.turn) is None or turn.ended:
         turn = turns.begin(spans, record)
     data, asked = record.data, server(record.data.get("server"))
@@ -74,7 +81,10 @@ def begin(spans: OpenSpans, record: Record) -> None:
         **_REQUEST.read(data, content=False),
         **asked,
     }
-    spans.request = OpenRequest(span_id("request", record.id), spans.now, values)
+    id_, start, events = span_id("request", record.id), spans.now, list[SpanEvent]()
+    if before is not None:
+        start, events = before.start, before.events
+    spans.request = OpenRequest(id_, name, start, values, events)
 
 
 def answered(spans: OpenSpans, record: Record, content: list[Block]) -> None:

@@ -56,7 +56,6 @@ def _user(spans: OpenSpans, record: Record) -> None:
 
 
 def _request(spans: OpenSpans, record: Record) -> None:
-    chat.end(spans)
     breaks.end_answered(spans)
     chat.begin(spans, record)
 

@@ -49,6 +49,7 @@ class OpenRequest:
     """A request without an answer."""
 
     id: str
+    model: str
     start: int
     values: Values
     events: list[SpanEvent] = field(default_factory=list[SpanEvent])
