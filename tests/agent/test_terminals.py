@@ -231,6 +231,39 @@ async def test_deny_rules_hold_however_a_shell_gets_its_line(
     assert results(agent)[-1].startswith("Not allowed, not run: Denied by the rule")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sh -s -c 'echo ready'",
+        "bash --norc -s -- -c",
+        "bash --norc --rcfile -c",
+        "setsid -w sh",
+        "sh -c 'cat | setsid -w sh'",
+        "sh -c '(setsid sh -c \"sh; true\" </dev/tty &); sleep 60'",
+        "bash -c 'for i in {1..210}; do sleep 60 & done; echo ready; sh'",
+    ],
+    ids=[
+        "goes on after one line",
+        "an argument like an option",
+        "a value like an option",
+        "in a session of its own",
+        "behind a pipe",
+        "left by who started it",
+        "behind a crowd",
+    ],
+)
+async def test_deny_rules_hold_however_a_shell_was_started(agent_of: Ends, command: str) -> None:
+    policy = Policy.of(deny=["run_command(git push*)"])
+    agent = agent_of(
+        start(command, until=["ready", "# ", "$ "]),
+        send("git push", "enter"),
+        approver=Person([YES, YES]),
+        policy=policy,
+    )
+    await events_of(agent, "go")
+    assert results(agent)[-1].startswith("Not allowed, not run: Denied by the rule")
+
+
 async def test_a_line_that_keys_have_edited_asks_where_a_rule_may_forbid_it(agent_of: Ends) -> None:
     policy = Policy.of(deny=["run_command(git push*)"])
     person = Person([YES, Answer("session"), Answer("no"), Answer("no")])
