@@ -490,6 +490,19 @@ async def test_the_program_that_reads_is_named_with_the_one_that_started_it(agen
     assert person.secrets[0].asker.startswith("python3 > sh reads it.")
 
 
+async def test_the_name_of_a_program_steers_nothing(agent_of: Ends) -> None:
+    """A program calls itself anything, line breaks and codes for a terminal among it."""
+    renamed = (
+        'import ctypes; ctypes.CDLL(None).prctl(15, b"\\x1b[31mX\\n]y"); print("ready"); input()'
+    )
+    agent = agent_of(start(f"python3 -c '{renamed}'", until=["ready"]), approver=Person([YES]))
+    await events_of(agent, "go")
+    (result,) = results(agent)
+    assert result.endswith("]y]")
+    assert "\x1b" not in result
+    assert result.splitlines()[-1].startswith("[job-1 · running ")
+
+
 async def test_lines_that_left_the_screen_are_shown_once(agent_of: Ends) -> None:
     person = Person([YES, YES])
     agent = agent_of(
