@@ -25,8 +25,8 @@ from tui.cli.claude_stream.mcp_servers import DriverServer
 from tui.cli.claude_stream.output import VERSION, StreamWriter, init_line
 from tui.cli.event_output import to_stderr
 from tui.cli.stream_input import prompt_text
-from tui.core.dataclass import dataclass, field
 from tui.core.config import profile_of
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.messages import object_of, string_of
 from tui.permissions.types import Mode
