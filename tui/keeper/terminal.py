@@ -586,7 +586,7 @@ class _Process:
 
 
 def _all_processes() -> list[_Process]:
-    """Those that still run."""
+    """Return the processes that still run."""
     found: list[_Process] = []
     with suppress(OSError):
         for entry in os.listdir("/proc"):  # noqa: PTH208
