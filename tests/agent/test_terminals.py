@@ -231,6 +231,39 @@ async def test_deny_rules_hold_however_a_shell_gets_its_line(
     assert results(agent)[-1].startswith("Not allowed, not run: Denied by the rule")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sh -s -c 'echo ready'",
+        "bash --norc -s -- -c",
+        "bash --norc --rcfile -c",
+        "setsid -w sh",
+        "sh -c 'cat | setsid -w sh'",
+        "sh -c '(setsid sh -c \"sh; true\" </dev/tty &); sleep 60'",
+        "bash -c 'for i in {1..210}; do sleep 60 & done; echo ready; sh'",
+    ],
+    ids=[
+        "goes on after one line",
+        "an argument like an option",
+        "a value like an option",
+        "in a session of its own",
+        "behind a pipe",
+        "left by who started it",
+        "behind a crowd",
+    ],
+)
+async def test_deny_rules_hold_however_a_shell_was_started(agent_of: Ends, command: str) -> None:
+    policy = Policy.of(deny=["run_command(git push*)"])
+    agent = agent_of(
+        start(command, until=["ready", "# ", "$ "]),
+        send("git push", "enter"),
+        approver=Person([YES, YES]),
+        policy=policy,
+    )
+    await events_of(agent, "go")
+    assert results(agent)[-1].startswith("Not allowed, not run: Denied by the rule")
+
+
 async def test_a_line_that_keys_have_edited_asks_where_a_rule_may_forbid_it(agent_of: Ends) -> None:
     policy = Policy.of(deny=["run_command(git push*)"])
     person = Person([YES, Answer("session"), Answer("no"), Answer("no")])
@@ -455,6 +488,19 @@ async def test_the_program_that_reads_is_named_with_the_one_that_started_it(agen
     await events_of(agent, "go")
     assert "[job-1 · running python3 > sh" in results(agent)[0]
     assert person.secrets[0].asker.startswith("python3 > sh reads it.")
+
+
+async def test_the_name_of_a_program_steers_nothing(agent_of: Ends) -> None:
+    """A program calls itself anything, line breaks and codes for a terminal among it."""
+    renamed = (
+        'import ctypes; ctypes.CDLL(None).prctl(15, b"\\x1b[31mX\\n]y"); print("ready"); input()'
+    )
+    agent = agent_of(start(f"python3 -c '{renamed}'", until=["ready"]), approver=Person([YES]))
+    await events_of(agent, "go")
+    (result,) = results(agent)
+    assert result.endswith("]y]")
+    assert "\x1b" not in result
+    assert result.splitlines()[-1].startswith("[job-1 · running ")
 
 
 async def test_lines_that_left_the_screen_are_shown_once(agent_of: Ends) -> None:

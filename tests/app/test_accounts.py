@@ -228,6 +228,8 @@ async def test_only_what_was_typed_at_its_own_screen_chooses(tmp_path: Path) -> 
             assert "must be typed" in face.said[-1]
             await route(conversation, PartlyTyped("/profiles work", typed))
             assert "must be typed" in face.said[-1]
+            await route(conversation, PartlyTyped("/model @work/claude-opus-5-5", typed))
+            assert "must be typed" in face.said[-1]
         for other in (route_from_afar, route_own):
             with pytest.raises(UsageError):
                 await other(conversation, "/profile work")

@@ -109,6 +109,15 @@ def test_colours_and_styles_by_name() -> None:
     assert (third.text, third.color, third.style) == ("c", "", "")
 
 
+@pytest.mark.parametrize("before", ["e", "x" * 80, ""])
+def test_marks_without_end_stay_within_their_cell(before: str) -> None:
+    """Each is composed with those before it: a cell of a million would take minutes."""
+    emulator = Emulator(4, 80)
+    emulator.feed(before + "\u0301" * 1000 + "z")
+    assert sum(len(emulator.screen.text(row)) for row in range(4)) < 200
+    assert "z" in "".join(emulator.screen.text(row) for row in range(4))
+
+
 def test_another_size_keeps_the_line_of_the_cursor() -> None:
     emulator = emulated("1\r\n2\r\n3\r\n4")
     emulator.resize(2, 20)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tui.core.errors import MissingSessionError, SessionError
 from tui.core.paths import Folders, folders
-from tui.session.naming import find, named
+from tui.session.naming import completed, find, named
 
 
 @pytest.fixture
@@ -89,3 +89,7 @@ def test_what_is_deleted_is_named_in_full(home: Folders) -> None:
     assert find("fix the parser", home, whole=True) == one
     with pytest.raises(MissingSessionError, match="whole title"):
         find("parser", home, whole=True)
+
+
+def test_a_title_that_fills_a_command_line_is_completed_by_its_id() -> None:
+    assert completed([("x" * 100_000, "a1"), ("short", "b2")]) == [("a1", ""), ("short", "b2")]

@@ -142,7 +142,7 @@ def _worked_s(records: Sequence[Record]) -> float:
         elif record.type == "tool_result":
             took = record.data.get("seconds")
             # its end may be written by the next run, much later
-            worked += min(took, passed) if isinstance(took, int | float) else 0.0
+            worked += min(took, passed) if isinstance(took, int | float) and took > 0 else 0.0
         until = time
     return worked
 

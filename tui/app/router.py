@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui.app.commands import find, split, unknown
 from tui.app.commands.table import ELSEWHERE, QUIT_WORDS, SlashCommand
+from tui.core.config import profile_of
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.partly_typed import PartlyTyped, count_typed, note_of, part_of
 from tui.settings.user_commands import find as find_own
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 _HANDED_OVER: Final = frozenset({"bg", "every"})
 """Commands whose prompt goes to another process, as text."""
-_TYPED: Final = frozenset({"profile"})
-"""Commands that do nothing where any part was pasted."""
 
 
 async def route(conversation: Conversation, text: str) -> Submitted | None:
@@ -42,16 +41,23 @@ async def route(conversation: Conversation, text: str) -> Submitted | None:
         return await _user_command(conversation, text, name, argument)
     if command.directive:
         return await _directive(conversation, text)
-    if command.name in _TYPED and count_typed(text) < len(text.rstrip()):
-        hint = f"Type /{command.name} and the name."
+    if _chooses_profile(command, argument) and count_typed(text) < len(text.rstrip()):
         conversation.frontend.say(
-            f"Part of this was pasted, and /{command.name} must be typed.", "warning", hint=hint
+            "Part of this was pasted, and a choice of profile must be typed.",
+            "warning",
+            hint=f"Type /{command.name} and the name.",
         )
         return "refused"
     if command.name in _HANDED_OVER:
         argument = part_of(text, argument, len(text.rstrip()) - len(argument))
     await conversation.frontend.run_command(_guarded(conversation, command, argument))
     return None
+
+
+def _chooses_profile(command: SlashCommand, argument: str) -> bool:
+    """True for a command that changes whose account pays: it does nothing where any part of it was
+    pasted."""
+    return command.name == "profile" or (command.name == "model" and bool(profile_of(argument)))
 
 
 def refuse_command(text: str) -> None:

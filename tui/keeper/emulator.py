@@ -27,6 +27,8 @@ RECENT_LINES = 2000
 _PENDING_CHARS = 64 * 1024
 """Characters of a sequence without an end: a longer one is dropped."""
 _TITLE_CHARS = 200
+_CELL_CHARS = 16
+"""A character with its marks: further ones are dropped, since each is composed with all before."""
 _FLOOD_SCREENS = 3
 """Screens of plain lines in one piece from which only the last is drawn cell by cell."""
 
@@ -75,10 +77,20 @@ class _Screen(pyte.Screen):
             super().draw(data)
             return
         for char in data:
+            width = wcwidth(char)
+            if not width and len(self._before_cursor()) >= _CELL_CHARS:
+                continue
             # A wide character doesn't fit into the last cell.
-            if self.cursor.x == self.columns - 1 and wcwidth(char) == 2:
+            if self.cursor.x == self.columns - 1 and width == 2:
                 self.cursor.x = self.columns
             super().draw(char)
+
+    def _before_cursor(self) -> str:
+        """The character to which a mark is added."""
+        x, y = (
+            (self.cursor.x, self.cursor.y) if self.cursor.x else (self.columns, self.cursor.y - 1)
+        )
+        return self.buffer[y][x - 1].data if y >= 0 else ""
 
     def scroll(self, count: int) -> None:
         """Move the lines between the margins up, or down if `count` is negative."""

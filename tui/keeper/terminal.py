@@ -55,6 +55,8 @@ _INTERRUPT, _BREAKS = b"\x03", "break"
 """The model's key that ends a question, and who types it."""
 _PROGRAMS = 200
 """The most processes of a terminal whose words are read."""
+_OWN_TTY = os.makedev(5, 0)
+"""The device that is each process's own terminal, `/dev/tty`."""
 _LAST_BYTES = 128 * 1024
 """Room in the file for the last screen."""
 _SCREEN_BYTES = 1 << 20
@@ -85,9 +87,9 @@ class TerminalKeeper(Keeper):
         master, slave = os.openpty()
         _set_size(master, self._rows, self._cols)
         os.set_blocking(master, False)
-        device = os.fstat(slave).st_rdev
-        minor = os.minor(device)
-        self._tty = (minor & 0xFF) | os.major(device) << 8 | (minor & ~0xFF) << 12
+        self._device = os.fstat(slave).st_rdev
+        minor = os.minor(self._device)
+        self._tty = (minor & 0xFF) | os.major(self._device) << 8 | (minor & ~0xFF) << 12
         self._emulator = Emulator(self._rows, self._cols)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._clients: dict[int, _Client] = {}
@@ -181,25 +183,40 @@ class TerminalKeeper(Keeper):
 
     def _members(self) -> list[int]:
         """The processes whose terminal this is, or was until the leader of their session ended."""
-        return [process for process, _, _ in self._processes()]
+        return [one.number for one in _all_processes() if self._is_ours(one)]
 
-    def _processes(self) -> list[tuple[int, int, int]]:
-        """The same, with the group and the birth of each, in ticks of the system's clock."""
-        found: list[tuple[int, int, int]] = []
-        with suppress(OSError):
-            for entry in os.listdir("/proc"):  # noqa: PTH208
-                if not entry.isdigit():
-                    continue
-                with (
-                    suppress(OSError, ValueError, IndexError),
-                    open(f"/proc/{entry}/stat", "rb") as stat,  # noqa: PTH123 - pathlib is slow to load
-                ):
-                    text = stat.read()
-                    state, *numbers = text[text.rindex(b")") + 1 :].split()[:20]
-                    ours = int(numbers[3]) == self._tty or int(numbers[2]) == self._pid
-                    if ours and state not in b"ZX":
-                        found.append((int(entry), int(numbers[1]), int(numbers[18])))
-        return found
+    def _is_ours(self, process: _Process) -> bool:
+        return process.tty == self._tty or process.session == self._pid
+
+    def _readers(self) -> list[_Process]:
+        """The same, and those that have left their session and may read it all the same: what these
+        started, and what has it open as its input."""
+        every = _all_processes()
+        parents = {one.number: one.parent for one in every}
+        known = {os.getpid(): True, 0: False}
+
+        def descends(number: int) -> bool:
+            line: list[int] = []
+            while number not in known and len(line) <= len(every):
+                line.append(number)
+                number = parents.get(number, 0)
+            known.update(dict.fromkeys(line, known.get(number, False)))
+            return known[number]
+
+        here = os.getpid()
+        return [
+            one
+            for one in every
+            if self._is_ours(one)
+            or (one.number != here and (descends(one.number) or self._is_input_of(one)))
+        ]
+
+    def _is_input_of(self, process: _Process) -> bool:
+        try:
+            device = os.stat(f"/proc/{process.number}/fd/0").st_rdev  # noqa: PTH116 - pathlib is slow to load
+        except OSError:
+            return False
+        return device == self._device or (device == _OWN_TTY and not process.tty)
 
     @property
     def _is_secret(self) -> bool:
@@ -231,9 +248,9 @@ class TerminalKeeper(Keeper):
             return ""
 
     def _programs(self) -> tuple[list[list[str]], str]:
-        """The programs whose terminal this is: the name of each, then its first words. Then a mark
-        of those that have it now: another group of processes, and another program in the same one,
-        has another mark."""
+        """The programs that may read this terminal: the name of each, then its first words; none
+        where there are too many to tell. Then a mark of those that have it now: another group of
+        processes, and another program in the same one, has another mark."""
         try:
             group = os.tcgetpgrp(self._pipe)
         except OSError:
@@ -241,16 +258,17 @@ class TerminalKeeper(Keeper):
         found: list[list[str]] = []
         front: list[list[str]] = []
         leader = 0
-        for process, its_group, birth in self._processes()[:_PROGRAMS]:
-            leader = birth if process == group else leader
-            name, words = f"/proc/{process}/comm", f"/proc/{process}/cmdline"
+        readers = self._readers()
+        for process in readers[:_PROGRAMS]:
+            leader = process.birth if process.number == group else leader
+            name, words = f"/proc/{process.number}/comm", f"/proc/{process.number}/cmdline"
             with suppress(OSError), open(name, "rb") as comm, open(words, "rb") as line:  # noqa: PTH123 - as above
                 each = (comm.read().strip(), *line.read(1000).split(b"\0"))
                 found.append([word.decode("utf-8", "replace") for word in each])
-                if its_group == group:
+                if process.group == group:
                     front.append(found[-1])
         mark = hashlib.sha256(json.dumps([group, leader, sorted(front)]).encode())
-        return found, mark.hexdigest()
+        return found if len(readers) <= _PROGRAMS else [], mark.hexdigest()
 
     def _patience(self) -> float | None:
         patience = super()._patience()
@@ -554,6 +572,35 @@ class TerminalKeeper(Keeper):
             file = os.open(names.SCREEN, flags, 0o600, dir_fd=self._folder)
             with os.fdopen(file, "wb") as out:
                 out.write(data)
+
+
+class _Process:
+    """A process of this machine; its `birth` is in ticks of the system's clock."""
+
+    __slots__ = ("birth", "group", "number", "parent", "session", "tty")
+
+    def __init__(self, number: int, stat: list[bytes]) -> None:
+        self.number = number
+        self.parent, self.group, self.session, self.tty = map(int, stat[:4])
+        self.birth = int(stat[18])
+
+
+def _all_processes() -> list[_Process]:
+    """Return the processes that still run."""
+    found: list[_Process] = []
+    with suppress(OSError):
+        for entry in os.listdir("/proc"):  # noqa: PTH208
+            if not entry.isdigit():
+                continue
+            with (
+                suppress(OSError, ValueError, IndexError),
+                open(f"/proc/{entry}/stat", "rb") as stat,  # noqa: PTH123 - pathlib is slow to load
+            ):
+                text = stat.read()
+                state, *numbers = text[text.rindex(b")") + 1 :].split()[:20]
+                if state not in b"ZX":
+                    found.append(_Process(int(entry), numbers))
+    return found
 
 
 def _name_of(process: int) -> str:

@@ -19,6 +19,7 @@ from tui.session.catalog import SessionSummary
 
 _SHOWN: Final = 10
 _TITLE_CHARS: Final = 60
+_COMPLETED_CHARS: Final = 200
 _One = TypeVar("_One")
 
 
@@ -38,12 +39,15 @@ def named(title: str, every: Iterable[tuple[str, _One]], *, whole: bool = False)
 
 def completed(every: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the sessions for a shell to complete, of pairs of titles and ids: a title and its id;
-    where the title names none or several, or might be taken for an option, the id and ""."""
+    where the title names none or several, is too long for a command line, or might be taken for an
+    option, the id and ""."""
     known = [(one_line(title), id_) for title, id_ in every]
     times = Counter(_folded(title) for title, _ in known)
     return [
         (title, id_)
-        if title and times[_folded(title)] == 1 and not title.startswith("-")
+        if 0 < len(title) <= _COMPLETED_CHARS
+        and times[_folded(title)] == 1
+        and not title.startswith("-")
         else (id_, "")
         for title, id_ in known
     ]

@@ -23,6 +23,7 @@ from msgspec.json import decode as json_decode
 from tui.core.dataclass import replace
 from tui.core.messages import list_of, object_of, string_of
 from tui.core.terminal_screen import Row, TerminalScreen, row_of_json
+from tui.core.text_cleaning import one_line
 from tui.keeper import folder as names
 from tui.keeper.command import note
 
@@ -199,7 +200,7 @@ class TerminalLink:
         with suppress(ValueError):  # what is no screen leaves the last one
             screen = TerminalScreen.of_json(seen)
             self.screen = screen if lines is None else replace(screen, lines=lines)
-        self.program = string_of(seen.get("program"))
+        self.program = one_line(string_of(seen.get("program")))  # a program calls itself anything
         dropped = seen.get("dropped", 0)
         if isinstance(dropped, int) and dropped > self.dropped:
             self.dropped, self._unread = dropped, _UNKNOWN

@@ -282,6 +282,18 @@ def test_questions_cannot_be_switched_off_later(tmp_path: Path) -> None:
     assert not (played.folder / "x").exists()
 
 
+def test_a_driver_chooses_no_profile(tmp_path: Path) -> None:
+    """Whose account pays is a person's choice, though fallbacks may name a profile."""
+    case = Case(
+        [{"text": "Done."}],
+        [initialize(), control("c1", "set_model", model="@default/claude-opus-5-5"), user("Go")],
+    )
+    played = play(case, tmp_path)
+    refused = played.of("control_response")[-1]["response"]
+    assert (refused["subtype"], "profile" in refused["error"]) == ("error", True)
+    assert played.of("assistant")[-1]["message"]["model"] != "@default/claude-opus-5-5"
+
+
 def test_they_can_where_the_command_line_says_so(tmp_path: Path) -> None:
     case = _one(_bash("touch x"), flags=("--permission-mode", "bypassPermissions"))
     played = play(case, tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,13 +14,14 @@ from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Call, TypedInput
 from tui.tools.base import Params
 from tui.tools.terminal import TerminalParams, input_of, readable
-from tui.tools.terminal_link import TerminalLink
 
 if TYPE_CHECKING:
     from tui.tools.jobs import Job
 
 _OTHER_KEYS: Final = re.compile(r"[^\n\x20-\x7e\x80-\U0010ffff]")
-_ONE_LINE: Final = re.compile(r"-[A-Za-z]*c[A-Za-z]*")
+_PLAIN_OPTION: Final = re.compile(r"-[eilux]{1,4}c?|-c|--(?:norc|noprofile|posix|login)")
+"""An option with which a shell reads nothing but a command line that it was started for (`-c`). Any
+other may have a value that looks like one, and with `-s`, dash reads on after that line."""
 _LONGEST_LINE: Final = 4095
 """Bytes of a line that a terminal keeps for a program that reads whole lines: it drops the rest."""
 _SHELLS: Final = frozenset({"bash", "sh", "dash", "zsh", "ksh", "fish", "ash", "busybox"})
@@ -43,7 +45,7 @@ async def with_input(ctx: AgentContext, call: Call, params: Params) -> Call:
         began=_start_of(job, ctx, call),
     )
     line = job.terminal.line_with(data)
-    if not _may_reach_a_shell(await job.terminal.judged(call.id), job.terminal):
+    if not _may_reach_a_shell(await job.terminal.judged(call.id)):
         line = ""
     cut = any(len(one.encode()) > _LONGEST_LINE for one in line.split("\n"))
     unsure = bool(line) and (job.terminal.in_line or cut)
@@ -63,14 +65,17 @@ def _start_of(job: Job, ctx: AgentContext, call: Call) -> Call | None:
     )
 
 
-def _may_reach_a_shell(programs: list[list[str]], terminal: TerminalLink) -> bool:
-    """True if a shell has the terminal, or reads what the program that has it leaves unread."""
-    if programs:
-        return any(_takes_lines(*words) for words in programs)
-    return terminal.program in _SHELLS
+def _may_reach_a_shell(programs: list[list[str]]) -> bool:
+    """True if a shell has the terminal, or reads what the program that has it leaves unread: also
+    where nothing is known of the programs."""
+    return not programs or any(_takes_lines(*words) for words in programs)
 
 
 def _takes_lines(name: str, *words: str) -> bool:
     """True for a shell that was not started for one command line (`-c`)."""
     called = words[0].rpartition("/")[2].lstrip("-") if words else ""
-    return not _SHELLS.isdisjoint({name, called}) and not any(map(_ONE_LINE.fullmatch, words[1:]))
+    if _SHELLS.isdisjoint({name, called}):
+        return False
+    options = [*takewhile(lambda word: word.startswith("-"), words[1:])]
+    plain = all(map(_PLAIN_OPTION.fullmatch, options))
+    return not plain or not any(word.endswith("c") and word[1] != "-" for word in options)

@@ -25,6 +25,7 @@ from tui.cli.claude_stream.mcp_servers import DriverServer
 from tui.cli.claude_stream.output import VERSION, StreamWriter, init_line
 from tui.cli.event_output import to_stderr
 from tui.cli.stream_input import prompt_text
+from tui.core.config import profile_of
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.messages import object_of, string_of
@@ -204,6 +205,8 @@ class DriverSession:
         wanted = string_of(request.get("model"))
         if not wanted or wanted == "default":
             wanted = services.settings.now.model
+        if profile_of(wanted):
+            raise RefusedRequestError("Another profile isn't chosen here: only a person does that.")
         name = await asyncio.to_thread(services.whole_name, wanted)
         fit = self.agent.models.fits(await services.model_info(name))
         if not fit.ok:
