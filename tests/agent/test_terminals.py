@@ -402,7 +402,9 @@ async def test_where_nobody_can_be_asked_the_result_says_so(agent_of: Ends) -> N
     agent = agent_of(start(GETPASS), approver=Person([YES], asks_secrets=False))
     shown = await events_of(agent, "go")
     (notice,) = (one.text for one in shown if type(one) is Notice)
-    assert notice.startswith(f"{GETPASS} in job-1 waits for a secret. Nobody can type one here")
+    assert notice.startswith(
+        f"{GETPASS} in job-1 waits for a secret. It can only be typed in the full"
+    )
     assert "waits for a secret that the user hasn't given" in results(agent)[0]
 
 

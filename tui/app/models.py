@@ -70,7 +70,7 @@ def _with_next(agent: Agent, row: ModelRow, info: ModelInfo) -> ModelRow:
     if not usd:
         return replace(row, sends="Nothing was sent yet, so switching costs nothing.")
     if row.now and not agent.models.next_prompt(info).cached:
-        return replace(row, next=usd, sends="In use: to stay with it costs nothing extra.")
+        return replace(row, next=usd, sends="In use. Staying with it costs nothing extra.")
     return replace(row, next=usd, sends=sends)
 
 
