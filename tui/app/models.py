@@ -75,7 +75,7 @@ def _with_next(agent: Agent, row: ModelRow, info: ModelInfo) -> ModelRow:
 
 
 def next_prompt_words(agent: Agent, info: ModelInfo, payer: Payer | None = None) -> tuple[str, str]:
-    """What the next prompt costs if a model gets it, and in a sentence why; "" before the first.
+    """Price the next prompt if a model gets it, and say in a sentence why; "" before the first.
     `payer` is another than the one in use."""
     found = agent.models.next_prompt(info, payer)
     if not found.tokens:
