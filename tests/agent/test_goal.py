@@ -136,6 +136,8 @@ async def test_without_a_command_a_model_judges(
     record = [r for r in agent.session.records if r.type == "goal"][-1]
     assert record.data["model"] == "test-model"
     assert record.data["usage"]["output_tokens"] > 0
+    measured = [one for one in events if isinstance(one, facts.ContextMeasured)]
+    assert measured[-1].cost_usd == agent.spending().session.usd  # with the last judgment
     finished = events[-1]
     assert isinstance(finished, facts.TurnFinished)
     assert finished.usage.total == sum(

@@ -43,5 +43,5 @@ async def test_to_stay_with_the_model_in_use_is_not_said_to_cost(tmp_path: Path)
     ):
         await done(agent, "Hi.")
         here, there = await rows(world.services(), agent)
-    assert here.sends == "In use: to stay with it costs nothing extra."
+    assert here.sends == "In use. Staying with it costs nothing extra."
     assert there.sends.startswith("The next prompt sends all ")

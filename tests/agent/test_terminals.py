@@ -435,7 +435,9 @@ async def test_where_nobody_can_be_asked_the_result_says_so(agent_of: Ends) -> N
     agent = agent_of(start(GETPASS), approver=Person([YES], asks_secrets=False))
     shown = await events_of(agent, "go")
     (notice,) = (one.text for one in shown if type(one) is Notice)
-    assert notice.startswith(f"{GETPASS} in job-1 waits for a secret. Nobody can type one here")
+    assert notice.startswith(
+        f"{GETPASS} in job-1 waits for a secret. It can only be typed in the full"
+    )
     assert "waits for a secret that the user hasn't given" in results(agent)[0]
 
 
@@ -624,7 +626,7 @@ async def test_one_yes_to_a_confined_terminal_is_none_to_its_input(
     await events_of(agent, "go")
     assert [call.subject for call, _ in person.asked[1:]] == ["job-1 ← a⏎", "job-1 ← b⏎"]
     assert person.asked[0][1].reason.endswith("A single yes doesn't cover its input.")
-    why = "Each input to job-1, which changes files in the workspace, asks until you allow all"
+    why = "job-1 can change files in the workspace, so each input asks until you allow all"
     assert person.asked[1][1].reason.startswith(why)
     assert "c\nc" in results(agent)[-1]
 
@@ -645,8 +647,8 @@ async def test_the_mode_in_which_a_terminal_was_started_ends_for_its_input(
     await events_of(agent, "/elevated off go on" if was == "elevated" else "go on")
     ((asked, decision),) = person.asked
     assert asked.subject == "job-1 ← b⏎"
-    has = "has network" if was == "elevated" else "changes files in the workspace"
-    why = f"Each input to job-1, which {has}, asks until you allow all of it for this session."
+    has = "has network" if was == "elevated" else "can change files in the workspace"
+    why = f"job-1 {has}, so each input asks until you allow all of it for this session."
     assert decision.reason == why
     assert "a\na" in results(agent)[1]
     assert results(agent)[2].startswith("Declined by the user")

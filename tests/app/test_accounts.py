@@ -338,9 +338,8 @@ async def test_each_account_paid_its_part_in_status_and_usage(tmp_path: Path) ->
                 if one.type == "assistant"
             ]
             assert rows["profile"] == ("work",)
-            assert rows["cost"] == (
-                money(sum(paid)), f"default {money(paid[0])}", f"work {money(paid[1])}"
-            )  # fmt: skip
+            payers = f"default {money(paid[0])}, work {money(paid[1])}"
+            assert rows["cost"] == (f"{money(sum(paid))} ({payers})",)
             shares = attribution_of(agent).rows("profile")
             assert isclose(shares["default"].usd, paid[0])
             assert isclose(shares["work"].usd, paid[1])

@@ -186,7 +186,9 @@ async def test_what_its_process_took_along_is_offered_again(
     line = "/every --rounds 9 10m  look\nat it"
     prompt, said = await resumed(tmp_path, path, kind)
     assert prompt == line
-    ended = "Every 10 min was ended with its process; the same command starts it again:"
+    ended = (
+        "A prompt was repeated every 10 min until its process ended. This command starts it again:"
+    )
     assert said == [f"{ended}\n{line}"]
     prompt, said = await resumed(tmp_path, path, "background")
     assert (prompt.count("/every"), said) == (1, [])  # the first one's draft

@@ -281,7 +281,7 @@ def test_a_check_that_was_stopped_has_failed_until_it_ran(
     stopped = said("Command timed out")
     told.tell("tool_result", call_id="a", name="run_command", content=stopped, is_error=True)
     written(told)
-    words = "Run pytest -q: failed, and not tried again with success."
+    words = "Run pytest -q: failed, and no later try succeeded."
     assert found(capsys, "failed") == [words]
     told.run("pytest", 0, "1 passed")
     told.ends()
@@ -336,8 +336,8 @@ def test_commands_and_writes_that_failed_last_are_told(capsys: pytest.CaptureFix
     told.ends()
     written(told)
     assert found(capsys, "failed") == [
-        "Run ./deploy.sh: exit code 3, and not tried again with success.",
-        "Write x.py: failed, and not tried again with success.",
+        "Run ./deploy.sh: exit code 3, and no later try succeeded.",
+        "Write x.py: failed, and no later try succeeded.",
     ]
 
 

@@ -257,7 +257,7 @@ async def test_a_profile_without_a_key_is_named_at_once_and_never_asked(tmp_path
         async with opened(Options(cwd=tmp_path)) as (_, agent, started):
             notice = next(one for one in started if isinstance(one, Notice))
             facts = await ask(agent)
-    assert "No fallback to profile empty: Profile empty has no key for" in notice.text
+    assert "Skipping the fallback @empty. Profile empty has no key for" in notice.text
     error = next(one for one in facts if isinstance(one, ErrorRaised))
     assert "Tried too" not in error.hint
 

@@ -166,5 +166,5 @@ def test_broken_settings_keep_nobody_from_looking_and_loosen_nothing(
         assert screen.exit_code() == 0
     done = holdfast("desk", "--json")
     assert [row["id"] for row in json.loads(done.stdout)["sessions"]] == [one.id]
-    assert "the lines that can't be read: not applied" in done.stderr
+    assert "unreadable lines: not applied" in done.stderr
     assert [r.get("text") for r in records(one) if r["type"] == "user"] == ["do it"]

@@ -49,7 +49,7 @@ def test_a_broken_set_up_names_the_way_in_and_it_works(
     done = holdfast("--bare", "-p", "/mine", "--output-format", "json")
     assert json.loads(done.stdout)["result"] == "done"
     assert "Started with --bare" in done.stderr
-    assert "the lines that can't be read: not applied, because it is not valid" in done.stderr
+    assert "unreadable lines: not applied, because it is not valid" in done.stderr
     first, second = (json.dumps(one.body) for one in server.posts)
     assert "BANANA" not in first
     assert "DATE" not in first

@@ -41,6 +41,7 @@ def world(tmp_path: Path) -> World:
         ('append "x" to a.txt', ("read_file", {"path": "a.txt"})),
         ("write x to a.txt", ("read_file", {"path": "a.txt"})),
         ("create a.txt with b c", ("write_file", {"path": "a.txt", "content": "b c\n"})),
+        ("create a.txt with the text b", ("write_file", {"path": "a.txt", "content": "b\n"})),
     ],
 )  # fmt: skip
 async def test_a_phrase_is_a_call(world: World, prompt: str, call: tuple[str, dict[str, Any]]):

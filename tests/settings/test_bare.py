@@ -82,7 +82,7 @@ def test_a_broken_server_takes_no_other_setting_along(home: Folders, work: Path)
     assert loaded.config.base_url == "http://127.0.0.1:1"
     assert loaded.config.permissions.deny == ("read_file(*.pem)",)
     assert loaded.config.permissions.ask == ()
-    assert "config.toml the lines that can't be read: it is not valid TOML" in reasons(loaded)
+    assert "config.toml unreadable lines: it is not valid TOML" in reasons(loaded)
 
 
 def test_what_stood_within_quotes_makes_nothing_looser(home: Folders, work: Path) -> None:

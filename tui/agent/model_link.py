@@ -79,7 +79,7 @@ class ModelLink:
 
     @property
     def lacks(self) -> frozenset[str]:
-        """What the server of the model that is asked does not have."""
+        """Features that the server of the asked model lacks."""
         return self.at(self.model.id).lacks
 
     @property

@@ -384,7 +384,12 @@ class TurnRunner:
 
     async def _goal_lets_end(self) -> bool:
         """Return True if no goal is worked on, or it is met. Raises GoalOverError."""
-        return self.ctx.state.goal is None or await self._goals().check()
+        if self.ctx.state.goal is None:
+            return True
+        try:
+            return await self._goals().check()
+        finally:  # a model may have checked it, for a price
+            self.ctx.publish(self.requests.meter.measure())
 
     async def _make(self, calls: Sequence[Block]) -> None:
         """Read what a prompt names, and run what its command does, by calls that stand in the

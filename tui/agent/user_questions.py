@@ -29,7 +29,7 @@ _DECIDE: Final = "Decide yourself, continue, and say in your answer what you dec
 _HIDDEN: Final = "Secret"
 _TYPED: Final = "answered, and shown to nobody"
 _NOT_TYPED: Final = "not answered"
-_NOT_HERE: Final = "Nobody can type one here: only the full screen and plain lines ask for it."
+_NOT_HERE: Final = "It can only be typed in the full screen or in plain lines."
 _NOBODY: Final = f"Nobody can be asked here. {_DECIDE}"
 _UNANSWERED: Final = (
     "The user didn't answer. Don't ask the same again: decide yourself what can be undone and say "

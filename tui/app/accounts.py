@@ -57,7 +57,7 @@ async def choose_profile(conversation: Conversation, name: str = "") -> bool:
     rows = await asyncio.to_thread(services.profiles)
     if not rows:
         file = services.folders.config_file.name
-        hint = f"A table [profile.NAME] in your {file} makes one: /help profiles."
+        hint = f"Add a table [profile.NAME] to your {file}: /help profiles."
         frontend.say("There are no profiles yet.", hint=hint)
         return False
     if not name:

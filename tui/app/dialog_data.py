@@ -103,7 +103,7 @@ class ProfileRow:
 
 
 def profile_words(row: ProfileRow) -> str:
-    """What a profile is, in one line."""
+    """Describe a profile in one line."""
     server = row.server.partition("://")[2] or row.server
     facts = (row.model, one_line(server), one_line(row.key), "in use" if row.now else "")
     return " · ".join(filter(None, facts))

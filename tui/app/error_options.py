@@ -19,7 +19,7 @@ from tui.app.open_session import reconnect, switch_session
 from tui.app.passing_questions import answer_while, until
 from tui.app.services import SessionChoice
 from tui.context.repair_levels import RepairLevel
-from tui.core.config import profile_of
+from tui.core.config import model_of, profile_of
 from tui.core.dataclass import dataclass, replace
 from tui.core.facts import ErrorRaised
 from tui.provider.base import Request
@@ -127,7 +127,7 @@ def _with_other_profile(conversation: Conversation, trouble: FailedRequest) -> F
     if not (other := _through_another_profile(conversation)):
         return trouble
     label = f"Through {profile_of(other)}"
-    option = RecoveryOption(_ELSEWHERE, label, f"ask {other}, at that profile's cost")
+    option = RecoveryOption(_ELSEWHERE, label, f"{model_of(other)}; that profile pays")
     return replace(trouble, ways=(option, *trouble.ways))
 
 
@@ -163,8 +163,9 @@ async def _continue(conversation: Conversation, agent: Agent, name: str) -> None
         conversation.resume_turn(goal=GoalWish())
     elif name == _ELSEWHERE:
         if other := _through_another_profile(conversation):
+            before = agent.models.current
             await use_model(conversation, other)
-            frontend.say(f"Asking {other} from now on.", hint="/model switches back.")
+            frontend.say(f"Switched to {other}.", "success", hint=f"/model {before} switches back.")
             conversation.resume_turn(goal=GoalWish())
     elif name == "model":
         if await choose_model(conversation):

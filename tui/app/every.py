@@ -241,8 +241,8 @@ async def every(conversation: Conversation, argument: str) -> None:
     wish = with_limits(wish, conversation.services.settings.now.every)
     text = (
         f"{one_line(wish.prompt)}\n\nEvery {wait_time(wish.interval_s)}, {limits_of(wish)}, in a"
-        " background session of its own. A restart of the machine ends it; what survives one:"
-        " /help schedule."
+        " background session of its own. It ends when the machine restarts; /help schedule has"
+        " what doesn't."
     )
     if options.permissions.yolo:
         text += f"\n\n{background.ELEVATED}"

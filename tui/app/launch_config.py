@@ -242,7 +242,7 @@ def _with_other_keys(launch: Launch) -> Launch:
         try:
             others[name] = with_key(replace(other, one_turn=True))
         except CredentialsError as error:
-            notices.append(f"No fallback to profile {name}: {error.message} {error.hint}".rstrip())
+            notices.append(f"Skipping the fallback @{name}. {error.message} {error.hint}".rstrip())
     there = {"", *others}
     asked = tuple(one for one in named if profile_of(one) in there)
     config = structs.replace(launch.config, fallback_models=asked)

@@ -70,12 +70,12 @@ def _with_next(agent: Agent, row: ModelRow, info: ModelInfo) -> ModelRow:
     if not usd:
         return replace(row, sends="Nothing was sent yet, so switching costs nothing.")
     if row.now and not agent.models.next_prompt(info).cached:
-        return replace(row, next=usd, sends="In use: to stay with it costs nothing extra.")
+        return replace(row, next=usd, sends="In use. Staying with it costs nothing extra.")
     return replace(row, next=usd, sends=sends)
 
 
 def next_prompt_words(agent: Agent, info: ModelInfo, payer: Payer | None = None) -> tuple[str, str]:
-    """What the next prompt costs if a model gets it, and in a sentence why; "" before the first.
+    """Price the next prompt if a model gets it, and say in a sentence why; "" before the first.
     `payer` is another than the one in use."""
     found = agent.models.next_prompt(info, payer)
     if not found.tokens:

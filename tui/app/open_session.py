@@ -193,8 +193,8 @@ def _offer_repetition(conversation: Conversation, agent: Agent) -> None:
     wish, frontend = cut_off(agent.session.records), conversation.frontend
     if wish is None or agent is not conversation.agent:
         return
-    text = f"Every {wait_time(wish.interval_s)} was ended with its process; the same command starts"
-    frontend.show(Notice(f"{text} it again:\n{wish.typed}"))
+    often = f"A prompt was repeated every {wait_time(wish.interval_s)} until its process ended."
+    frontend.show(Notice(f"{often} This command starts it again:\n{wish.typed}"))
     if not frontend.prompt_text:
         frontend.put_prompt(wish.typed)
 

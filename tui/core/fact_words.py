@@ -255,7 +255,7 @@ def words(fact: Told, now: datetime | None = None) -> Sentence | None:  # noqa: 
                 on["effort"] = effort
             return Sentence(f"{acknowledgement(on) or 'think, verbose and elevated are off'}.")
         case facts.ProfileUsed(name, before):
-            return Sentence(f"Profile {name}, no longer {before}: its key pays from here on.")
+            return Sentence(f"Switched from profile {before} to {name}, which pays from here on.")
         case facts.LoopStopped(name, input_, times):
             text = f"Stopped: {name} was called {times} times in a row with the same result."
             given = "\n".join(f"{key}: {value}" for key, value in input_.items())

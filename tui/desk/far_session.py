@@ -25,6 +25,6 @@ def far_session(text: str) -> FarSession:
     if match is None or match[1].startswith("-"):
         raise UsageError(
             f"attach: {one_line(visible(text))} names no session on another machine.",
-            hint="Give its machine and its id: holdfast attach ssh://HOST/ID; its title does, too.",
+            hint="Give its machine, and its id or title: holdfast attach ssh://HOST/ID.",
         )
     return FarSession(match[1], match[2])

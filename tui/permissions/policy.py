@@ -76,8 +76,8 @@ _IN_SESSION = "You allowed this for this session."
 _EDITED = "keys, earlier input or its length change the line, so only the shell knows it"
 _COMMAND_TOOLS = ("terminal", COMMANDS)
 _HAS: Mapping[Level, str] = {
-    Level.READ_ONLY: "reads files",
-    Level.WORKSPACE: "changes files in the workspace",
+    Level.READ_ONLY: "can read files",
+    Level.WORKSPACE: "can change files in the workspace",
     Level.NETWORK: "has network",
 }
 """The abilities of a terminal behind walls."""
@@ -304,7 +304,7 @@ def _typed(
     if this in ((grant.tool, grant.subject, grant.paths) for grant in grants):
         return answer("allow", _IN_SESSION, "session")
     if confined:
-        what = f"Each input to {typed.terminal}, which {_HAS[typed.level]}, asks"
+        what = f"{typed.terminal} {_HAS[typed.level]}, so each input asks"
         return answer("ask", f"{what} until you allow all of it for this session.", "default")
     why = f"Nothing confines {typed.terminal}: input there can do all that you can do."
     return answer("ask", why, "default")

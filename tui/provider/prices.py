@@ -34,8 +34,8 @@ SEARCH_USD: Final = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """Whose key signs: the person's profile, "" for none, the server that it is for, and the prices
-    that the person has set for it."""
+    """The account that pays: the person's profile, "" for none, the server that it is for, and the
+    prices that the person has set for it."""
 
     profile: str
     server: str

@@ -170,7 +170,7 @@ def salvage(file: Path) -> Salvaged:
         # a line may have been within quotes: nothing of it makes things looser
         table = {key: parts[key] for key in parts.keys() - {_WALLS, "sandbox"}}
         table |= _tightening(parts)
-        _ignore(found, file, "the lines that can't be read", error)
+        _ignore(found, file, "unreadable lines", error)
     every = object_of(table.get("profile"))
     for name, profile in every.items():
         if not profiles.problem_with(name) and isinstance(profile, dict):

@@ -99,13 +99,13 @@ def key(what: Subject) -> Iterator[Check]:
         whose = f" (profile {what.profile.name})" if what.profile.has_own_key else ""
         yield Check("key", "ok", f"{words}, for {server}{whose}")
     elif what.profile.key_from == "none":
-        yield Check("key", "ok", f"none for {server}, as profile {what.profile.name} says")
+        yield Check("key", "ok", f"no key for {server}, as profile {what.profile.name} says")
     elif what.profile.has_own_key:
         name = what.profile.name
-        fix = f"Run holdfast --profile {shlex.quote(name)} and enter it, or set its key_from."
-        yield Check("key", "fail", f"profile {name} has none for {server}", fix)
+        fix = f"Run holdfast --profile {shlex.quote(name)} and enter one, or set its key_from."
+        yield Check("key", "fail", f"profile {name} has no key for {server}", fix)
     elif what.config.base_url:
-        yield Check("key", "ok", f"none for {server}, which may not need one")
+        yield Check("key", "ok", f"no key for {server}, which may not need one")
     elif what.config.model == PRACTICE:
         yield Check("key", "ok", "none; the practice model needs none (/login connects another)")
     else:

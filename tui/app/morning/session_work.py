@@ -226,7 +226,7 @@ class SessionWork:
                     "exit_code", record.data.get("exit_code")
                 )
                 how = f"exit code {code}" if isinstance(code, int) else "failed"
-                words = f"{masked(label)}: {how}, and not tried again with success."
+                words = f"{masked(label)}: {how}, and no later try succeeded."
                 yield NightFinding(
                     "failed", words, record.id, record.time, self._printed(record.id)
                 )

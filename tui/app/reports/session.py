@@ -51,7 +51,8 @@ def status_rows(agent: Agent, workspace: Path, config: Config) -> Iterator[Row]:
         yield Row("effort", (agent.models.effort,))
     if (share := spending.last.cache_share) is not None:
         yield Row("cache", (f"{floor(100 * share)} % of the last request",))
-        yield Row("cost", (money(spending.session.usd), *_paid_by(agent)))
+        paid = ", ".join(_paid_by(agent))
+        yield Row("cost", (money(spending.session.usd) + (f" ({paid})" if paid else ""),))
     if states := checker_states(agent):
         yield Row("checks", (states,))
     if agent.spans is not None:

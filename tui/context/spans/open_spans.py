@@ -77,7 +77,7 @@ class OpenBreak:
 
 @dataclass(slots=True)
 class OpenSpans:
-    """What the kinds of spans share: the session, what is open in it, and what the last record
+    """State that all spans share: the session, what is open in it, and what the last record
     ended.
 
     `prices` are the configured ones. For a sub-agent's session, `within` are the calls of its

@@ -33,7 +33,7 @@ CLOUD_RULES: Final[tuple[ErrorRule, ...]] = (
     ErrorRule(
         error_class="rate_limit",
         headline="A quota of your project is reached",
-        hint=f"{AGAIN}; if it stays, ask for a larger quota in the cloud's console.",
+        hint=f"{AGAIN}; if that keeps happening, ask for a larger quota in the cloud's console.",
         statuses=frozenset({429}),
         text=words(r"quota exceeded for"),
     ),

@@ -188,7 +188,8 @@ PHRASES = (
     ),
     Phrase(
         'create notes.txt with "hello"',
-        rf"(?:create|write) (?:a )?{_PATH} (?:with|containing) (?P<text>{_QUOTED}|.+)",
+        rf"(?:create|write) (?:a )?{_PATH} (?:with|containing) (?:the text )?"
+        rf"(?P<text>{_QUOTED}|.+)",
         "write {path}", "write_file", _create,
     ),
     Phrase(

@@ -103,7 +103,7 @@ class SideQuestionScreen(Dialog[None]):
         if price is None:
             return
         if self._first:
-            self._say(f"Little of it is in the cache: {price.sentence}.", "warning", "Enter asks.")
+            self._say(f"Mostly not cached: {price.sentence}.", "warning", "Press Enter to ask.")
         else:
             self._say(f"The agent keeps working and never sees this. {price.sentence}")
 
