@@ -18,7 +18,7 @@ from textual import events
 import tui
 from tests.support.world import World
 from tests.ui.screens.driving import running
-from tui.ui.toolkit import base_app
+from tui.ui.toolkit import base_screen
 
 LETTERS, WARM = "holdfast", 4
 CALLS = 900
@@ -46,7 +46,7 @@ def counted(calls: Counter[str]) -> Generator[None]:
 
 
 async def test_a_letter_takes_few_calls_and_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base_app, "UPDATE_PERIOD", 0)  # a hand takes longer than a frame
+    monkeypatch.setattr(base_screen, "UPDATE_PERIOD", 0)  # a hand takes longer than a frame
     calls = Counter[str]()
     async with running(World()) as (app, _):
         prompt, chat = app.chat.prompt, cast("Any", app.chat)

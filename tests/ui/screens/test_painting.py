@@ -16,7 +16,7 @@ from textual.timer import Timer
 
 from tests.support.world import World
 from tests.ui.screens.driving import begun, running, until
-from tui.ui.toolkit import base_app
+from tui.ui.toolkit import base_screen
 from tui.ui.widgets.conversation.items import AssistantItem
 
 Chops: TypeAlias = list[dict[int, Strip | None]]
@@ -42,7 +42,7 @@ async def test_a_key_is_painted_without_waiting_for_a_frame(
         with monkeypatch.context() as patched:
             patched.setattr(Screen, "_compositor_refresh", note)
             patched.setattr(Timer, "resume", no_frame)
-            patched.setattr(base_app, "UPDATE_PERIOD", 0)  # the key before was just echoed
+            patched.setattr(base_screen, "UPDATE_PERIOD", 0)  # the key before was just echoed
             await pilot.press("b")
             assert shown == ["ab"]
 

@@ -15,6 +15,7 @@ from tui.agent.prompts import parse
 from tui.app.api import HeadlessConversation, opened
 from tui.app.commands import find, split
 from tui.app.commands.table import HEADLESS
+from tui.app.dialog_data import ModelRow
 from tui.app.mcp_offers import prompts_of
 from tui.app.models import rows, use_model
 from tui.app.options.arguments import Options
@@ -25,6 +26,7 @@ from tui.cli.acp.editor import EditorApprover, EditorFrontend, Outbox
 from tui.cli.acp.prompts import read
 from tui.cli.acp.updates import SessionUpdates, info, notice
 from tui.core import facts
+from tui.core.config import profile_of
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import UsageError
 from tui.core.fact_words import fact_lines
@@ -296,6 +298,12 @@ class EditorSession:
             self._told["mode"] = self.mode
             self.outbox.put(update_current_mode(self.mode))
 
+    async def _model_rows(self, agent: Agent) -> list[ModelRow]:
+        """The models that an editor may choose: those of another profile, a person types."""
+        own = profile_of(agent.models.current)
+        every = await rows(self.conversation.services, agent)
+        return [row for row in every if profile_of(row.name) in ("", own)]
+
     async def config(self) -> list[schema.SessionConfigOptionSelect]:
         """The mode, the model, and how deep it thinks: an editor that knows settings shows these,
         and not the modes."""
@@ -308,7 +316,7 @@ class EditorSession:
         ]
         models = [
             schema.SessionConfigSelectOption(value=row.name, name=row.name, description=row.price)
-            for row in await rows(self.conversation.services, agent)
+            for row in await self._model_rows(agent)
         ]
         options = [
             _select("mode", "Mode", "mode", self.mode, modes),
@@ -330,7 +338,7 @@ class EditorSession:
             case "mode":
                 await self.use_mode(value)
             case "model":
-                models = {row.name: row for row in await rows(conversation.services, agent)}
+                models = {row.name: row for row in await self._model_rows(agent)}
                 if value not in models:
                     raise UsageError(f"There is no model {value!r}.", hint=", ".join(models))
                 if not models[value].fits:

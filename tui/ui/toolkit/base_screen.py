@@ -63,6 +63,7 @@ class BaseScreen(Widget):
     """The time at which it opened; a key that came earlier was pressed before anyone saw it."""
 
     _echoed_at = float("-inf")
+    _sized = False
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -122,7 +123,9 @@ class BaseScreen(Widget):
 
     @on(events.Resize)
     async def _only_the_size_of_now(self, event: events.Resize) -> None:
-        await asyncio.sleep(0)  # a screen that opens has just been laid out once: keys come first
+        if not self._sized:
+            self._sized = True
+            await asyncio.sleep(0)  # it has just been laid out once as it opened: keys come first
         if event.size != self.app.size:  # pyright: ignore[reportUnknownMemberType] - Textual's App
             event.stop()
             event.prevent_default()
