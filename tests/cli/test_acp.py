@@ -538,6 +538,21 @@ async def test_a_form_that_is_declined_is_no_answer(work: Path, serve: Serve) ->
     assert "The user didn't answer" in server.posts[-1].raw.decode()
 
 
+async def test_an_editor_chooses_no_profile(work: Path, serve: Serve) -> None:
+    """Whose account pays is what a person types, though fallbacks may name a profile."""
+    serve({"text": "One."})
+    with folders().config_file.open("a") as file:
+        file.write('fallback_models = ["@work/claude-opus-5-5"]\n[profile.work]\nkey_from = "default"\n')
+    async with editing(ACP, work) as editor:
+        made = await editor.conn.new_session(cwd=str(work), mcp_servers=[])
+        (models,) = [one for one in made.config_options or () if one.id == "model"]
+        assert "@work" not in models.model_dump_json()
+        with pytest.raises(RequestError, match="no model '@work/claude-opus-5-5'"):
+            await editor.conn.set_config_option(
+                config_id="model", session_id=made.session_id, value="@work/claude-opus-5-5"
+            )
+
+
 async def test_settings_choose_model_and_effort(work: Path, serve: Serve) -> None:
     server = serve({"text": "One."}, catalogue=True)
     async with editing(ACP, work) as editor:
