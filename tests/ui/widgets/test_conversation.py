@@ -637,3 +637,14 @@ async def test_files_that_are_read_fold_into_one_row_until_it_is_opened() -> Non
         app.talk.take_out(more)
         await pilot.pause()
         assert app.rows()[2].endswith("Read 3 files  0.py, 1.py, 2.py")
+
+
+async def test_the_cursor_moves_when_styles_have_changed_and_nothing_was_laid_out_since() -> None:
+    app = Talk(30)
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        app.talk.notify_style_update()
+        app.talk.extend([AssistantItem("more")])
+        app.talk.action_outermost(-1)
+        await pilot.pause()
+        assert app.rows()[0] == " ● message 0"

@@ -418,3 +418,15 @@ def test_a_url_in_output_can_be_opened() -> None:
     assert plain(["at http://a.org."]) == "at http://a.org."
     text = "http://a.org/" + ")" * 100_000
     assert coloured(text, Style()) == [(text, Style())]
+
+
+async def test_it_scrolls_when_its_styles_have_changed_and_nothing_was_laid_out_since() -> None:
+    app = Pane()
+    async with app.run_test(size=SIZE) as pilot:
+        app.view.show("x", "\n".join(map(str, range(100))))
+        await pilot.pause()
+        app.view.notify_style_update()
+        app.view.write("\nlast")
+        app.view.action_edge(-1)
+        await pilot.pause()
+        assert app.rows()[0].startswith("0")
