@@ -453,9 +453,10 @@ async def test_a_full_screen_program_is_no_secret_prompt(agent_of: Ends) -> None
 
 
 async def test_a_prompt_is_waited_for_with_the_space_at_its_end(agent_of: Ends) -> None:
-    shell = "import sys; [print(end='$ ', flush=True) for _ in iter(input, 'exit')]"
+    shell = "[print(end='$ ', flush=True) for _ in iter(input, 'exit')]"
+    first = "import sys; sys.stdout.write('1\\n')"  # at once, whatever PYTHONUNBUFFERED says
     agent = agent_of(
-        start(f'python3 -c "print(1); {shell}"', until=["1"]),
+        start(f'python3 -c "{first}; sys.stdout.flush(); {shell}"', until=["1"]),
         send("x", "enter", until=["$ "], timeout=60),
         send("y", "enter", until=["$ "], timeout=60),
         approver=Person([YES, Answer("session")]),

@@ -542,7 +542,9 @@ async def test_an_editor_chooses_no_profile(work: Path, serve: Serve) -> None:
     """Whose account pays is what a person types, though fallbacks may name a profile."""
     serve({"text": "One."})
     with folders().config_file.open("a") as file:
-        file.write('fallback_models = ["@work/claude-opus-5-5"]\n[profile.work]\nkey_from = "default"\n')
+        file.write(
+            'fallback_models = ["@work/claude-opus-5-5"]\n[profile.work]\nkey_from = "default"\n'
+        )
     async with editing(ACP, work) as editor:
         made = await editor.conn.new_session(cwd=str(work), mcp_servers=[])
         (models,) = [one for one in made.config_options or () if one.id == "model"]
