@@ -540,7 +540,7 @@ class ConversationView(ItemsView):
 
     def _move_to(self, index: int) -> None:
         self._cursor, self._hit = index, None
-        self._have_look()
+        self._ensure_styled()
         viewport = self._viewport
         height = viewport.ensure(index)
         top = viewport.offset(index)

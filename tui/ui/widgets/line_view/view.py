@@ -210,7 +210,7 @@ class LineView(ScrollView, can_focus=True):
         self._redraw()
         self._viewport.forget()
 
-    def _have_look(self, width: int = 0) -> None:
+    def _ensure_styled(self, width: int = 0) -> None:
         """Find out how it looks before anything is drawn, where a layout that is still to come
         would: a key may scroll before it."""
         if not self._look:
@@ -238,7 +238,7 @@ class LineView(ScrollView, can_focus=True):
             self.refresh(Region(0, first, self._width, last - first + 1))
 
     def _scroll(self, y: int) -> None:
-        self._have_look()
+        self._ensure_styled()
         self._viewport.scroll(y)
         self._apply()
 
@@ -247,7 +247,7 @@ class LineView(ScrollView, can_focus=True):
         if round(new_value) != self._viewport.y:
             # A widget that grows is first scrolled back, then told its new size.
             width, height = self.scrollable_content_region.size
-            self._have_look(width)
+            self._ensure_styled(width)
             self._viewport.height = height or self._viewport.height
             # The size lacks what came since the last frame: the end is the one shown.
             at_end = self._viewport.following and new_value >= self.max_scroll_y
