@@ -442,6 +442,17 @@ _TIMES = (
 )  # fmt: skip
 
 
+def test_a_request_beside_the_conversation_never_ends_before_it_began() -> None:
+    made = SessionTimeline()
+    usage = {"input_tokens": 9, "output_tokens": 1}
+    for n, seconds in enumerate((-1, 10**30, "a text")):
+        data = {"model": "m", "usage": usage, "seconds": seconds}
+        made.add(Record("side_question", f"{n:020x}", None, f"2026-11-21T09:00:0{n}Z", data))
+    asides = [step for step in made.steps if step.kind == "aside"]
+    assert len(asides) == 3
+    assert all(0 <= step.at <= step.end for step in asides)
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_damaged_records_in_any_order_are_folded_and_the_axis_only_grows(

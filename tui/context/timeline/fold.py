@@ -682,8 +682,7 @@ def _aside(line: SessionTimeline, record: Record, data: dict[str, Any]) -> None:
     label = _SIDE.get(record.type, "summary that was not used")
     begun = line.now if record.type == "title" else work.before
     if record.type in BESIDE:
-        took = data.get("seconds")
-        begun = max(begun, line.now - (float(took) if isinstance(took, int | float) else 0.0))
+        begun = max(begun, line.now - _number(data.get("seconds")))
     step = TimelineStep("aside", begun, line.now, record.time, line.now - begun, label, record.id)
     step.model, step.usd = model, line.pay(model, usage)
     line.bar(line.put(step))
