@@ -46,7 +46,7 @@ class Face(Recorder):
         self.setups: list[SetupQuestion] = []
         self.confirmed: list[str] = []
 
-    def say(self, text: str, level: str = "info", *, hint: str = "") -> None:  # type: ignore[override]
+    def say(self, text: str, level: str = "info", *, hint: str = "") -> None:
         self.said.append(f"{text} {hint}".strip())
 
     async def choose(self, question: Question) -> str | None:

@@ -16,7 +16,7 @@ class ModelServer:
     """A server as an agent's requests see it."""
 
     host: str = ""
-    """Where it is, by which the thinking that it signed is recognized; "" where nobody signs."""
+    """The name by which the thinking that it signed is recognized; "" where nobody signs."""
     first_party: bool = False
     """True if it is the API's own, which knows what other servers do not."""
     lacks: frozenset[str] = frozenset()

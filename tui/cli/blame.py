@@ -216,7 +216,7 @@ def _described(
     found: FileBlame, lines: Sequence[str], first: int, last: int, prices: Mapping[str, Price]
 ) -> list[dict[str, Any]]:
     """A row for each line: its origin, and the step that made it if that is certain. `makers` are
-    all that may have, `formatters` those that wrote it anew without changing what it says."""
+    all steps that may have made it, `formatters` those that only reformatted it."""
     sources: dict[int, dict[str, Any]] = {
         origin: {
             "why": found.origins[origin].why or None,

@@ -142,7 +142,7 @@ _AZURE_IDENTITIES: Final = tuple(
          "AZURE_AUTHORITY_HOST", _AZURE_TENANT, "AZURE_FEDERATED_TOKEN_FILE"),
     )
 )  # fmt: skip
-"""What azure-identity takes of the environment, in its order: the credential as
+"""The variables that azure-identity reads, in its order: the credential as
 AZURE_TOKEN_CREDENTIALS names it, the variable that it is known by, and all that it needs."""
 _MANTLE_ADDRESS: Final = "ANTHROPIC_BEDROCK_MANTLE_BASE_URL"
 _GOOGLE_FILE: Final = "GOOGLE_APPLICATION_CREDENTIALS"

@@ -50,7 +50,7 @@ _PASTE, _APPLICATION_CURSOR, _SAVES_CURSOR = 2004, 1, 1048
 _PASSED = "@ABCDEFGHJKLMPXadefghlmr`"
 """Ends of control sequences that pyte handles as a terminal does."""
 _MOUSE = {"mouse_clicks": 1000, "mouse_drags": 1002, "mouse_moves": 1003, "mouse_sgr": 1006}
-"""What of the mouse a program asks for, and in which form."""
+"""The mouse reports that a program asks for, and their form."""
 _COLOURS = {10: "ffff/ffff/ffff", 11: "0000/0000/0000", 12: "ffff/ffff/ffff"}
 """What is said about the colors: light on dark."""
 

@@ -56,7 +56,7 @@ _EFFECTS: Final = frozenset({"execute", "edit"})
 _NO_WORK: Final = frozenset(
     {"cache_warmed", "draft", "note", "profile", "side_question", "title", "unused"}
 )
-"""What is recorded after the end of a turn, or beside it."""
+"""The records that may follow the end of a turn, or belong to none."""
 _OUTCOMES: Final[Mapping[str, str]] = {
     "never_started": "it never began",
     "finished_result_lost": "it may have finished; its result is lost",
@@ -87,7 +87,7 @@ class NightScope:
     known: LiveSession = LiveSession()
     copied: Collection[str] = ()
     sub_agents: Sequence[SessionNight] = ()
-    """Those that worked for it in the span."""
+    """The sub-agents that worked for it in the span."""
 
 
 @dataclass(slots=True)

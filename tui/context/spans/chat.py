@@ -64,8 +64,8 @@ _WAIT: Final = Fields(
 
 
 def begin(spans: OpenSpans, record: Record) -> None:
-    """Begin a request of the conversation, in a turn of its own if none is open. One that another
-    profile is asked instead goes on with the span of the one before it."""
+    """Begin a request of the conversation, in a turn of its own if none is open. If it
+    replaces one to another profile, it continues that one's span."""
     before, name = spans.request, string_of(record.data.get("model"))
     if before is None or not is_instead(before.model, name):
         end(spans)

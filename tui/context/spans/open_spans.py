@@ -41,7 +41,7 @@ class OpenTurn:
     calls: int = 0
     ended: bool = False
     provider: str = PROVIDER
-    """Who was asked last."""
+    """The provider that was asked last."""
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ class OpenSpans:
     request: OpenRequest | None = None
     calls: dict[str, OpenToolCall] = field(default_factory=dict[str, OpenToolCall])
     breaks: dict[str, deque[OpenBreak]] = field(default_factory=dict[str, deque[OpenBreak]])
-    """By their reasons, which is all that a bill names."""
+    """The open breaks, by reason: a bill names nothing else."""
     before: int = 0
     """When the record before was written."""
     now: int = 0

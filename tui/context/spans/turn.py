@@ -13,7 +13,7 @@ from tui.core.otlp import SpanContext, SpanEvent, parent_in
 from tui.session.records import EVERY, GOAL, HOOK, PROGRAM, Record
 
 _BY_PROGRAM = frozenset({EVERY, GOAL, HOOK, PROGRAM})
-"""Who made a prompt that no person typed just then."""
+"""The makers of prompts that no person typed just then."""
 
 
 def begin(
